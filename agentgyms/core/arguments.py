@@ -90,17 +90,6 @@ def refusal(env_id: str, make: Callable[..., Any], given: Iterable[str]) -> str:
 
     It is "" if all are taken, or if `make` takes any name and passes it on.
     """
-    name, known = _unknown_argument(make, given)
-    if name is None:
-        return ""
-    hint = did_you_mean(name, sorted(known))
-    return f"{env_id} takes no argument {name!r}: leave it out{hint}"
-
-
-def _unknown_argument(
-    make: Callable[..., Any], given: Iterable[str]
-) -> tuple[str | None, set[str]]:
-    """Return the first name that `make` takes no argument of, and the names that it takes."""
     # A class passes what it does not name itself on to the next `__init__` of its ancestors.
     makers = inspect.getmro(make) if inspect.isclass(make) else (make,)
     known: set[str] = set()
@@ -111,8 +100,12 @@ def _unknown_argument(
         parameters = inspect.signature(function).parameters.values()
         known |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            return next((name for name in given if name not in known), None), known - {"self"}
-    return None, known
+            for name in given:
+                if name not in known:
+                    hint = did_you_mean(name, sorted(known - {"self"}))
+                    return f"{env_id} takes no argument {name!r}: leave it out{hint}"
+            return ""
+    return ""
 
 
 def check_max_turns(max_turns: Any) -> int:

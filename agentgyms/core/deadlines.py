@@ -66,7 +66,10 @@ def check_time(what: str) -> None:
     check_waited_for()
     end, seconds = _end.get()
     if time.monotonic() > end:
-        raise _too_long(what, seconds)
+        raise BadOption(
+            f"{what} takes more than {seconds:g} s, the limit for clients: ask for less, or start "
+            "the server with these arguments"
+        )
 
 
 @contextmanager
@@ -78,10 +81,3 @@ def lock_in_time(lock: Lock, what: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _too_long(what: str, seconds: float) -> BadOption:
-    return BadOption(
-        f"{what} takes more than {seconds:g} s, the limit for clients: ask for less, or start the "
-        "server with these arguments"
-    )

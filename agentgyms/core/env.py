@@ -273,9 +273,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         if self._episode is None:
             raise ResetNeeded("share_state was called before the first reset: call reset() first")
         saved = self.save()
-        engine = None
-        if saved is not None:
-            engine = EngineState(saved, self.tasks, self._task, self._goal)
+        engine = None if saved is None else EngineState(saved, self.tasks, self._task, self._goal)
         generator = self.np_random
         return SharedState(
             self._identity(),

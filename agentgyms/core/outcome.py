@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict, get_origin, get_type_hints
 
 import numpy as np
 
@@ -84,22 +84,9 @@ class TurnInfo(TypedDict, total=False):
 
 
 INFO_TYPES: Final[dict[str, type]] = {
-    "task_id": str,
-    "split": str,
-    "family": str,
-    "goal": str,
-    "turn": int,
-    "state_key": str,
-    "observation_key": str,
-    "admissible_actions": list,
-    "admissible_complete": bool,
-    "action_key": str,
-    "feedback": str,
-    "feedback_text": str,
-    "progress": float,
-    "score": float,
-    "success": bool,
-    "metrics": dict,
+    name: get_origin(hint) or hint
+    for name, hint in get_type_hints(TurnInfo).items()
+    if name != "oracle"
 }
 """The keys that every `info` has, and the type of each."""
 

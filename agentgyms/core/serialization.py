@@ -24,17 +24,12 @@ def _refuse_constant(name: str) -> Any:
 
 
 # Created once: `json.dumps` and `json.loads` would create them for each message.
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+dumps = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+"""Returns a value as one line of strict, ASCII-only JSON.
 
-
-def dumps(value: Any) -> str:
-    """Return `value` as one line of strict, ASCII-only JSON.
-
-    Raises:
-        ValueError: It contains nan or an infinity; `encode_info` replaces them in its fields.
-    """
-    return _encode(value)
+Raises `ValueError` for nan and the infinities; `encode_info` replaces them in its fields.
+"""
 
 
 def loads(text: str | bytes, what: str = "message") -> Any:

@@ -19,7 +19,9 @@ from agentgyms.core.errors import BadRequest, BadSnapshot, ReplayMismatch
 from agentgyms.core.outcome import Feedback, copy_observation, equal_observations
 
 FORMAT: Final = "agentgyms-snapshot-1"
-_to_json = json.JSONEncoder(sort_keys=True, ensure_ascii=True, allow_nan=False).encode
+to_json = json.JSONEncoder(sort_keys=True, ensure_ascii=True, allow_nan=False).encode
+"""Returns a value as JSON with sorted keys, equal for equal values."""
+
 _TYPES: Final = {
     "seed": int,
     "options": dict,
@@ -181,8 +183,3 @@ def copy_info(info: Mapping[str, Any]) -> dict[str, Any]:
     copied["admissible_actions"] = list(info["admissible_actions"])
     copied["metrics"] = dict(info["metrics"])
     return copied
-
-
-def to_json(value: Any) -> str:
-    """Return `value` as JSON with sorted keys, equal for equal values."""
-    return _to_json(value)

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -71,7 +72,7 @@ class Copyable:
     _episode: snapshots.Episode | None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (type(self), self._making_arguments()), self.__getstate__()
+        return partial(type(self), **self._making_arguments()), (), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Any]:
         began = self._episode is not None
@@ -110,10 +111,6 @@ class Copyable:
     def restore(self, snapshot: bytes) -> Any:
         """Return to a snapshot."""
         raise NotImplementedError
-
-
-def _made(env_class: type[Any], arguments: dict[str, Any]) -> Any:
-    return env_class(**arguments)
 
 
 def kind_of(world: World) -> dict[str, Any]:

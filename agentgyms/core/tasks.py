@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -82,10 +83,7 @@ class TaskSet(Sequence[str]):
 
     def families(self) -> dict[str, int]:
         """Return how many tasks each family has, by name."""
-        counts: dict[str, int] = {}
-        for task in self._tasks.values():
-            counts[task.family] = counts.get(task.family, 0) + 1
-        return dict(sorted(counts.items()))
+        return dict(sorted(Counter(task.family for task in self._tasks.values()).items()))
 
 
 def check_split(split: str, known: Sequence[str], source: str) -> str:

@@ -132,10 +132,8 @@ def span(
 ) -> AbstractContextManager[Span]:
     """Return a span as a context, the parent of those opened in it.
 
-    It records an exception leaving it.
-
-    Attributes that are None are left out. `carrier` has headers of a request that may name the
-    parent.
+    It records an exception leaving it. Attributes that are None are left out. `carrier` has headers
+    of a request that may name the parent.
     """
     if _tracer is None:
         return nullcontext(_NO_SPAN)
@@ -157,7 +155,6 @@ class _Open(AbstractContextManager[Span]):
             attributes={k: v for k, v in attributes.items() if v is not None},
             context=None if carrier is None else extract(carrier),
         )
-
         self._span = _NO_SPAN
 
     def __enter__(self) -> Span:

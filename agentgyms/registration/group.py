@@ -9,7 +9,6 @@ from typing import Any
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, GroupMismatch, Mismatch
 from agentgyms.core.outcome import shown
-from agentgyms.core.states import SharedState
 from agentgyms.registration.ids import full_id, made
 
 Start = tuple[Observation, dict[str, Any]]
@@ -28,7 +27,7 @@ class GroupEnv:
         """Make the members; arguments as for `agentgyms.make_group`."""
         if not isinstance(group_size, int) or group_size < 1:
             raise BadOption(f"group_size must be a positive integer, got {group_size!r}")
-        self._env_id, self._kwargs = _find_id(env_id), kwargs
+        self._env_id, self._kwargs = env_id, kwargs
         self._last_reset: tuple[int | None, dict[str, Any] | None, Start] | None = None
         self.envs = [_make(self._env_id, **kwargs) for _ in range(group_size)]
 
@@ -53,7 +52,12 @@ class GroupEnv:
         observations, infos = [observation], [info]
         shared = first.share_state()
         for index, env in enumerate(others, 1):
-            start = _take_state(env, shared, index)
+            try:
+                start = env.take_state(shared)
+            except GroupMismatch:
+                raise
+            except Mismatch as e:
+                raise GroupMismatch(f"member {index}: {e}") from e
             _check_start(index, start, (observation, info))
             observations.append(start[0])
             infos.append(start[1])
@@ -119,15 +123,6 @@ def _step(env: TextEnv, action: str | None) -> StepResult | None:
     return None if action is None else env.step(action)
 
 
-def _take_state(env: TextEnv, shared: SharedState, index: int) -> Start:
-    try:
-        return env.take_state(shared)
-    except GroupMismatch:
-        raise
-    except Mismatch as e:
-        raise GroupMismatch(f"member {index}: {e}") from e
-
-
 def _check_start(index: int, member: Start, first: Start) -> None:
     """Raise `GroupMismatch` unless a member starts as the first one does."""
     (observation, info), (expected, expected_info) = member, first
@@ -142,15 +137,9 @@ def _check_start(index: int, member: Start, first: Start) -> None:
         )
 
 
-def _find_id(env_id: str) -> str:
-    try:
-        return full_id(env_id)
-    except ModuleNotFoundError as e:
-        raise BadOption(f"{env_id} cannot be made: {e}") from e
-
-
 def _make(env_id: str, **kwargs: Any) -> TextEnv:
     try:
+        env_id = full_id(env_id)
         env = made(env_id, kwargs).unwrapped
     except ModuleNotFoundError as e:
         raise BadOption(f"{env_id} cannot be made: {e}") from e

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
@@ -138,9 +137,7 @@ def make_vector_env(
 
 def env_class(env_id: str) -> type[TextEnv]:
     """Return the class behind an id of `ENVIRONMENTS`."""
-    module, _, name = ENVIRONMENTS[env_id].partition(":")
-    loaded: type[TextEnv] = getattr(importlib.import_module(module), name)
-    return loaded
+    return cast("type[TextEnv]", load_env_creator(ENVIRONMENTS[env_id]))
 
 
 def full_id(env_id: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import os
 import secrets
@@ -82,8 +83,7 @@ class Connection:
 
     def clone(self) -> Connection:
         """Return a connection to the same servers for another thread."""
-        twin = object.__new__(Connection)
-        twin.env_id, twin.patience, twin.arguments = self.env_id, self.patience, self.arguments
+        twin = copy.copy(self)
         twin.endpoints = [endpoint.clone() for endpoint in self.endpoints]
         return twin
 

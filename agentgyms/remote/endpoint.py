@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,18 +53,12 @@ class UnreadableReply(ServerUnavailable):
 class Endpoint:
     """One address, for which an environment's server is expected.
 
-    The transport is closed by its owner. `limits` are the server's, None until `greet` has fetched
-    them; `self.url` has no user name and password. Raises `BadOption` if `url` is no address.
+    The transport is closed by its owner. `self.url` has no user name and password. Raises
+    `BadOption` if `url` is no address.
     """
 
     def __init__(
-        self,
-        url: str,
-        env_id: str,
-        token: str,
-        transport: Transport,
-        patience: Patience,
-        limits: Mapping[str, Any] | None = None,
+        self, url: str, env_id: str, token: str, transport: Transport, patience: Patience
     ) -> None:
         if not isinstance(url, str) or not url.startswith(_SCHEMES):
             raise BadOption(
@@ -79,7 +74,7 @@ class Endpoint:
         }
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._limits = limits
+        self._limits: dict[str, Any] | None = None  # the server's, once `greet` has fetched them
         self._rests_until = 0.0
 
     @property
@@ -94,14 +89,9 @@ class Endpoint:
 
     def clone(self) -> Endpoint:
         """Return the same address for another thread."""
-        return Endpoint(
-            self._address,
-            self.env_id,
-            self.token,
-            self.transport.clone(),
-            self.patience,
-            self._limits,
-        )
+        twin = copy.copy(self)
+        twin.transport, twin._rests_until = self.transport.clone(), 0.0
+        return twin
 
     def greet(self) -> None:
         """Check that the server serves the environment, once.
@@ -185,7 +175,7 @@ class Endpoint:
         try:
             yield
         except BadRequest as e:
-            raise UnreadableReply(self._wrong_server_message(str(e))) from None
+            raise self._wrong_server_error(str(e), UnreadableReply) from None
 
     def _limit(self, name: str) -> int:
         return int((self._limits or {}).get(name, framing.MAX_BODY_BYTES))
@@ -271,11 +261,10 @@ class Endpoint:
             return type(found)(f"{self.url}: {message}; {printable(str(error.get('hint')))}")
         return found
 
-    def _wrong_server_error(self, what: str) -> ServerUnavailable:
-        return ServerUnavailable(self._wrong_server_message(what))
-
-    def _wrong_server_message(self, what: str) -> str:
-        return (
+    def _wrong_server_error(
+        self, what: str, kind: type[ServerUnavailable] = ServerUnavailable
+    ) -> ServerUnavailable:
+        return kind(
             f"{self.url} does not answer as a server of agentgyms does: {what}; check the address, "
             "and that both sides have the same version of agentgyms"
         )

@@ -93,11 +93,10 @@ class RemoteEnv(TextEnv):
 
     def _attach(self, connection: Connection, lease: Lease, *, shared: bool) -> None:
         self._connection = connection
-        self._description = lease.description
+        self._description = description = lease.description
         self._held = [lease]
         owned = None if shared else connection
         self._release = weakref.finalize(self, _release, self._held, owned, os.getpid())
-        description = lease.description
         self.metadata = {**TextEnv.metadata, "render_modes": list(description.render_modes)}
         self.splits = tuple(description.splits)  # type: ignore[misc]  # the class knows none
         self.data_version = description.data_version
@@ -255,17 +254,18 @@ class RemoteEnv(TextEnv):
 
     def _with_lease(self, call: Callable[[Lease], T], episode: snapshots.Episode | None) -> T:
         """Return `call(session)`; a lost session is rebuilt, with `episode` played in it."""
-        grace: Grace | None = None
+        grace = Grace(self._connection.patience)
         while True:
             try:
-                return call(self._lease_at(episode))
+                if self.lease is None:
+                    self.hold(rebuild(self._connection, self._arguments, episode))
+                return call(self._held[0])
             except CannotRebuild as e:
                 raise SessionLost(str(e)) from e
             except LOST as e:
                 if not can_go_on(e):
                     raise
                 self._drop_session()
-                grace = grace or Grace(self._connection.patience)
                 if grace.is_over():
                     raise grace.explain(e) from e
             except Exception:
@@ -280,13 +280,6 @@ class RemoteEnv(TextEnv):
         if not self._release.alive:
             raise ClosedEnvironmentError("the remote environment was closed: make another one")
         return self._held[0] if self._held else None
-
-    def _lease_at(self, episode: snapshots.Episode | None) -> Lease:
-        lease = self.lease
-        if lease is None:
-            lease = rebuild(self._connection, self._arguments, episode)
-            self.hold(lease)
-        return lease
 
     def hold(self, lease: Lease) -> None:
         """Use another session in place of a lost one.

@@ -24,6 +24,11 @@ class Step(NamedTuple):
     truncated: bool
     info: dict[str, Any]
 
+    @property
+    def state(self) -> snapshots.Last:
+        """The state that the step led to."""
+        return snapshots.Last(self.observation, self.info, self.terminated, self.truncated)
+
 
 class Listed(NamedTuple):
     """Some tasks of a split; the split has `total` tasks."""
@@ -71,7 +76,7 @@ class Lease:
         except UnreadableReply:
             named = value.get("session_id") if isinstance(value, dict) else None
             if isinstance(named, str):
-                endpoint.dismiss(_path(named))
+                endpoint.dismiss(f"/v1/sessions/{named}")
             raise
         return cls(endpoint, opened.session_id, opened.episode, description)
 
@@ -112,10 +117,8 @@ class Lease:
         with self.endpoint.reading():
             taken = framing.read_reply(messages.Turn, value, "reply")
             observation = serialization.decode_observation(taken.observation)
-            reward, info = (
-                serialization.decode_number(taken.reward),
-                serialization.decode_info(taken.info),
-            )
+            reward = serialization.decode_number(taken.reward)
+            info = serialization.decode_info(taken.info)
         self._expect("turn", turn, taken.turn)
         return Step(observation, reward, taken.terminated, taken.truncated, info)
 
@@ -169,7 +172,7 @@ class Lease:
 
     @property
     def _path(self) -> str:
-        return _path(self.session_id)
+        return f"/v1/sessions/{self.session_id}"
 
     def _post(self, operation: str, fields: dict[str, Any]) -> Any:
         return self.endpoint.call("POST", f"{self._path}/{operation}", fields)
@@ -182,7 +185,3 @@ def dismiss_all(leases: Sequence[Lease]) -> None:
         groups.setdefault(lease.endpoint, []).append(lease.session_id)
     for endpoint, session_ids in groups.items():
         endpoint.dismiss_all(session_ids)
-
-
-def _path(session_id: str) -> str:
-    return f"/v1/sessions/{session_id}"

@@ -10,7 +10,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, Final, NamedTuple, Protocol
@@ -26,10 +26,6 @@ SCHEME: Final = "ray://"
 MESSAGES: Final = 4
 """Most messages that an actor has at a time; requests that come meanwhile share the next one."""
 _PAUSE_S: Final = 0.5
-_ACTOR: Final = (
-    "env_servers.http.ray_actor",
-    "EnvActor",
-)  # by name: this package imports no server
 
 _started: dict[tuple[object, ...], list[RayTransport]] = {}
 _starting = threading.Lock()
@@ -93,7 +89,10 @@ class RayTransport:
 
     def _send_waiting(self) -> None:
         """Send all requests that wait, as one message, and hand out the replies."""
-        taken = list(self._take_waiting())
+        taken: list[tuple[Request, float, Future[Reply]]] = []
+        with contextlib.suppress(IndexError):
+            while True:
+                taken.append(self._waiting.popleft())
         if not taken:
             return  # another thread's message has them
         requests, waits_s, replies = zip(*taken, strict=True)
@@ -105,11 +104,6 @@ class RayTransport:
             return
         for reply, answer in zip(replies, answered, strict=True):
             reply.set_result(answer)
-
-    def _take_waiting(self) -> Iterator[tuple[Request, float, Future[Reply]]]:
-        with contextlib.suppress(IndexError):
-            while True:
-                yield self._waiting.popleft()
 
     def _exchange(self, requests: Sequence[Request], timeout_s: float) -> list[Reply]:
         import ray
@@ -196,8 +190,8 @@ def read_address(url: str) -> Place:
 
 
 def _start(ray: Any, env_id: str, place: Place) -> list[Actor]:
-    module, name = _ACTOR
-    actor_class = ray.remote(getattr(import_module(module), name)).options(
+    module = import_module("env_servers.http.ray_actor")  # by name: this package has no server
+    actor_class = ray.remote(module.EnvActor).options(
         num_cpus=place.cpus,
         max_concurrency=MESSAGES,
         max_restarts=-1,

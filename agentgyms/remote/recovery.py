@@ -13,15 +13,14 @@ from agentgyms.core.snapshots import Episode, Last
 from agentgyms.remote.batches import BatchItem, call_in_batches
 from agentgyms.remote.connection import LOST, CannotRebuild, Connection
 from agentgyms.remote.endpoint import UnreadableReply
-from agentgyms.remote.lease import Lease, Step, dismiss_all
+from agentgyms.remote.lease import Lease, dismiss_all
 from agentgyms.remote.patience import Patience
 
 
 class Grace:
-    """The time, from the first loss on, in which a session must be recovered."""
+    """The time, from the first call of `is_over` on, in which a session must be recovered."""
 
     def __init__(self, patience: Patience) -> None:
-        """Start the time at the first call of `is_over`."""
         self._patience, self._since, self._attempt = patience, 0.0, 0
 
     def is_over(self) -> bool:
@@ -79,7 +78,7 @@ def _replay(lease: Lease, episode: Episode) -> None:
         for turn, result in enumerate(lease.endpoint.batch("step", turns), 1):
             if isinstance(result, Exception):
                 raise result
-            last = _state_after(lease.take_step(result, turn))
+            last = lease.take_step(result, turn).state
     except CallerError as e:
         raise _not_repeatable(lease, e) from e
     _compare(lease, episode, last)
@@ -148,11 +147,7 @@ def _replay_all(
 
 
 def _read_state(lease: Lease, value: Any, turn: int) -> Last:
-    return _state_after(lease.take_step(value, turn))
-
-
-def _state_after(step: Step) -> Last:
-    return Last(step.observation, step.info, step.terminated, step.truncated)
+    return lease.take_step(value, turn).state
 
 
 def _not_repeatable(lease: Lease, error: CallerError) -> CannotRebuild:

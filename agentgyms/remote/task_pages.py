@@ -6,7 +6,7 @@ import contextlib
 import threading
 import weakref
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final, Protocol, overload
 
@@ -66,7 +66,7 @@ class PagedTasks(TaskSet):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the ids."""
-        return (task.task_id for task in self._all())
+        return (self._at(place).task_id for place in range(self._total))
 
     def __contains__(self, task_id: object) -> bool:
         """Return whether the split lists a task of this id."""
@@ -93,14 +93,8 @@ class PagedTasks(TaskSet):
 
     def families(self) -> dict[str, int]:
         """Return how many tasks each family has, by name; every page is fetched for it."""
-        counts: dict[str, int] = {}
-        for task in self._all():
-            counts[task.family] = counts.get(task.family, 0) + 1
+        counts = Counter(self._at(place).family for place in range(self._total))
         return dict(sorted(counts.items()))
-
-    def _all(self) -> Iterator[Task]:
-        for number in range(-(-self._total // _PAGE)):
-            yield from self._page(number)
 
     def _at(self, place: int) -> Task:
         number, index = divmod(place, _PAGE)

@@ -206,8 +206,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         def take(i: int, step: Step) -> None:
             episode = running[i]
             episode.actions.append(cut_action(actions[i]))
-            last = Last(step.observation, step.info, step.terminated, step.truncated)
-            self.envs[i].record(episode, last)
+            self.envs[i].record(episode, step.state)
             self._observations[i], steps[i] = step.observation, step
 
         take_all(self._call("step", items, running), take)

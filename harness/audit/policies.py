@@ -77,11 +77,7 @@ class NoisyExpert:
         env = episode.env
         played: asyncio.Future[Sequence[Continuation]] = asyncio.get_running_loop().create_future()
         played.set_result(
-            await episode.pool.call(
-                lambda: [self._play(env, episode.info, seed) for seed in seeds],
-                blocking=env.blocking,
-                interrupt=env.interrupt,
-            )
+            await episode.call(lambda: [self._play(env, episode.info, seed) for seed in seeds])
         )
         return played
 

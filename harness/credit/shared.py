@@ -134,25 +134,33 @@ EPISODE: Final = (*SCALE, *OUTCOMES)
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Settings that many estimators take. Each one takes those that its `with_shared` names."""
+    """Settings that many estimators take. Each one takes those that its `with_shared` names.
 
-    norm: Norm = "std"  # `std` divides by the standard deviation, `mean` only subtracts the mean
-    ddof: int = 1  # 1 for the sample standard deviation, 0 for the population's
-    eps: float = 1e-6  # A number that is added to the standard deviation; at least 0
-    # `rollout` counts each rollout once, as the papers write. `turn` counts each row, so that long
-    # rollouts weigh more, with the penalty inside the row's own score, as verl-agent's released
-    # code does.
+    Attributes:
+        norm: `std` divides by the standard deviation, `mean` only subtracts the mean.
+        ddof: 1 for the sample standard deviation, 0 for the population's.
+        eps: A number that is added to the standard deviation; at least 0.
+        statistics: `rollout` counts each rollout once, as the papers write. `turn` counts each row,
+            so that long rollouts weigh more, with the penalty inside the row's own score, as
+            verl-agent's released code does.
+        gamma: Discount of later rewards, in [0, 1].
+        invalid_penalty: A number that an invalid action loses; at least 0.
+        penalty_on: The place where it is lost. `step`: the invalid turn's step return alone. `row`:
+            the whole row, which is that and the turn's score in the episode part. `return`: the
+            rollout's return, and so the step returns of all turns up to the invalid one. Scores of
+            `statistics="turn"` lose it with `step`, too. See `outcomes` and `step_returns`.
+        singleton: Advantage of a group of one score: `zero`, or `raw`, the score over 1 + eps (or
+            as it is, with `norm="mean"`), as in verl-agent's released code, where a lone success is
+            so learned from as if it were better than others. No preset sets it.
+    """
+
+    norm: Norm = "std"
+    ddof: int = 1
+    eps: float = 1e-6
     statistics: Statistics = "rollout"
-    gamma: float = 0.95  # discount of later rewards, in [0, 1]
-    invalid_penalty: float = 0.1  # A number that an invalid action loses; at least 0
-    # The place where it is lost. `step`: the invalid turn's step return alone. `row`: the whole
-    # row, which is that and the turn's score in the episode part. `return`: the rollout's return,
-    # and so the step returns of all turns up to the invalid one. Scores of `statistics="turn"` lose
-    # it with `step`, too. See `outcomes` and `step_returns`.
+    gamma: float = 0.95
+    invalid_penalty: float = 0.1
     penalty_on: PenaltyOn = "step"
-    # Advantage of a group of one score: `zero`, or `raw`, the score over 1 + eps (or as it is, with
-    # `norm="mean"`), as in verl-agent's released code, where a lone success is so learned from as
-    # if it were better than others. No preset sets it.
     singleton: Singleton = "zero"
 
     def __post_init__(self) -> None:

@@ -230,14 +230,10 @@ class Agent:
 
     def _assistant_message(self, completion: Completion) -> Message:
         text, ids = completion.text, completion.response_ids
-        if self._shows_thoughts or not has_thoughts(text):
-            return {"role": "assistant", "content": text, "token_ids": ids}
-        return {
-            "role": "assistant",
-            "content": after_thoughts(text),
-            "token_ids": ids,
-            "without_thoughts": True,
-        }
+        message: Message = {"role": "assistant", "content": text, "token_ids": ids}
+        if not self._shows_thoughts and has_thoughts(text):
+            message |= {"content": after_thoughts(text), "without_thoughts": True}
+        return message
 
     def _rendered_prompts(self, view: EpisodeView, cuts: Cuts) -> list[Content]:
         """Return the transcript's prompts and keep the next one, which is included."""

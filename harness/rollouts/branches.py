@@ -77,11 +77,6 @@ class Branches:
             ranked = _divergent(rollouts, self.reward)
         return [at for at in ranked if at in allowed][: settings.points]
 
-    @property
-    def has_budget(self) -> bool:
-        """Whether the steps or the tokens of siblings are limited."""
-        return bool(self.settings.budget)
-
     def is_spent(self, siblings: Sequence[Rollout]) -> bool:
         """Return whether these siblings of a group have used up its budget."""
         used = dict(zip(("steps", "tokens"), cost(siblings), strict=True))
@@ -146,7 +141,6 @@ class SiblingRunner:
         retries: int,
         pause_s: float,
     ) -> None:
-        """Keep the arguments."""
         self._branches, self._group, self._episodes = branches, group, episodes
         self._play_episode, self._retries, self._pause_s = play, retries, pause_s
         self._points = {episode.member: episode.points for episode in episodes}
@@ -166,7 +160,7 @@ class SiblingRunner:
             chosen = branches.choose(whole, self._episodes[0].group, number, taken)
             parents = {rollout.member: rollout for rollout in whole}
             # With a budget the cost of one turn's siblings decides whether the next one has any.
-            at_once = 1 if branches.has_budget else max(len(chosen), 1)
+            at_once = 1 if branches.settings.budget else max(len(chosen), 1)
             for first in range(0, len(chosen), at_once):
                 if branches.is_spent(played):
                     break

@@ -6,7 +6,9 @@ turn (a transcript), only the added tokens are kept.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -25,9 +27,8 @@ class GroupNumbers:
     """Numbers the groups of a file and the members of each group."""
 
     def __init__(self) -> None:
-        """Start without groups."""
         self._numbers: dict[str | int, int] = {}
-        self._members: dict[int, int] = {}
+        self._members: defaultdict[int, itertools.count[int]] = defaultdict(itertools.count)
 
     def number(self, line: Mapping[str, Any]) -> int:
         """Return the number of a rollout's group: given, or assigned to its name or its task.
@@ -47,8 +48,7 @@ class GroupNumbers:
 
     def member(self, group: int) -> int:
         """Return the number of earlier rollouts of a group, and count this one."""
-        self._members[group] = self._members.get(group, -1) + 1
-        return self._members[group]
+        return next(self._members[group])
 
 
 def encode(
@@ -193,6 +193,7 @@ def _decode_turns(turns: Sequence[Any], images: Sequence[Image], rollout: int) -
         summary = _summary(turn, what, before)
         before = summary or before
         action = fields.text(turn, "action", what)
+        has_progress = turn.get("progress") is not None
         later = f"turn {i + 1}"
         own_key, next_key = f"rollout {rollout}, turn {i}", f"rollout {rollout}, turn {i + 1}"
         decoded.append(
@@ -213,7 +214,7 @@ def _decode_turns(turns: Sequence[Any], images: Sequence[Image], rollout: int) -
                     what,
                     fields.text(following, "state_key", later, next_key),
                 ),
-                progress=_progress(turn, what),
+                progress=fields.number(turn, "progress", what) if has_progress else math.nan,
                 image=None if turn.get("image") is None else _shown(turn["image"], images, what),
                 summary=summary,
             )
@@ -300,7 +301,3 @@ def _shown(number: Any, images: Sequence[Image], what: str) -> Image:
     if type(number) is not int or not 0 <= number < len(images):
         raise BadRequest(f"{what} names image {number!r:.40}, the rollout has {len(images)}")
     return images[number]
-
-
-def _progress(turn: Mapping[str, Any], what: str) -> float:
-    return math.nan if turn.get("progress") is None else fields.number(turn, "progress", what)

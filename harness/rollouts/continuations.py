@@ -63,9 +63,7 @@ async def fork(episode: Episode) -> Episode:
     and has no recording. The caller closes its environment. Raises `EnvUnavailable` if the
     environment cannot be forked.
     """
-    env = episode.env
-    twin = await episode.pool.call(env.fork, blocking=env.blocking, interrupt=env.interrupt)
-    return episode.moved_to(twin)
+    return episode.moved_to(await episode.call(episode.env.fork))
 
 
 class ContinuationPlayer(Protocol):
@@ -89,7 +87,6 @@ class AgentContinuations:
     """A language model's agent plays on, with the episode's history, `max_live` forks at a time."""
 
     def __init__(self, agent: Agent, max_live: int = 256) -> None:
-        """Keep the agent."""
         self.agent, self._slots = agent, asyncio.Semaphore(max_live)
 
     def key(self, episode: Episode) -> str:
@@ -151,7 +148,6 @@ class StateReturns:
         gamma: float = 1.0,
         scale: float = 1.0,
     ) -> None:
-        """Begin without states."""
         one_of("reward", reward, REWARDS)
         self._player, self._count = player, count
         self._reward, self._gamma, self._scale = reward, gamma, scale

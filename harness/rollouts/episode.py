@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, SupportsFloat
+from typing import Any, Final, NamedTuple, SupportsFloat, TypeVar
 
 from agentgyms.core import tracing
 from agentgyms.core.env import Feedback, Observation, TextEnv
@@ -18,8 +19,10 @@ from harness.rollouts.self_play import PARTNER, SEAT, SeatTurns, is_partners
 from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.errors import ContextOverflow, ModelUnavailable
 from harness.types.messages import Image, text_and_image
-from harness.types.rollout import Completion, Rollout, StopReason, Turn
+from harness.types.rollout import Rollout, StopReason, Turn
 from harness.types.task_draws import TaskDraw, seed_of
+
+_T = TypeVar("_T")
 
 _PARTNER_STREAM: Final = 1
 """Stream of random numbers for the decisions of the partner's seat in self-play."""
@@ -61,11 +64,10 @@ class Episode:
     stop_at: int | None = None  # the turn at which the episode is stopped; None: at its end
     points: list[Point] | None = None  # one for each turn, if siblings may branch; else None
     text_and_image: tuple[str, Image | None] = field(init=False)  # of the latest observation
-    _seats: SeatTurns = field(init=False)
+    seats: SeatTurns = field(init=False)
     _views: dict[bool, EpisodeView] = field(default_factory=dict)  # by "is the partner's seat"
 
     def __post_init__(self) -> None:
-        """Start the rollout."""
         self.text_and_image = text_and_image(self.observation)
         self.rollout = Rollout(
             self.draw.task_id,
@@ -75,7 +77,7 @@ class Episode:
             self.draw.seed,
             goal="" if is_partners(self.info) else self.info["goal"],
         )
-        self._seats = SeatTurns(self.rollout.turns)
+        self.seats = SeatTurns(self.rollout.turns)
         if self.pool.record:
             options = {"task_id": self.draw.task_id}
             header = make_header(self.pool.env_id, self.env, self.draw.seed, options)
@@ -87,7 +89,7 @@ class Episode:
         partner, (text, image), info = is_partners(self.info), self.text_and_image, self.info
         view = self._views.get(partner)
         if view is None:
-            turns = self._seats.turns(partner)
+            turns = self.seats.turns(partner)
             view = EpisodeView(text, text, info, self.env.max_turns, turns, image)
             self._views[partner] = view
             # A partner who begins hides the learner's goal until the learner's first turn.
@@ -100,14 +102,19 @@ class Episode:
         self.observation, self.info = observation, info
         self.text_and_image = text_and_image(observation)
 
+    async def call(self, work: Callable[[], _T]) -> _T:
+        """Return `work()`, in a thread if the environment waits; see `EnvPool.call`."""
+        env = self.env
+        return await self.pool.call(work, blocking=env.blocking, interrupt=env.interrupt)
+
     def moved_to(self, env: TextEnv) -> Episode:
         """Return a copy of this episode on a fork of its environment, without a recording."""
         twin = copy.copy(self)
         twin.env, twin.points = env, None
         twin.rollout = replace(self.rollout, turns=[*self.rollout.turns], recording=None)
-        twin._seats = self._seats.copied(twin.rollout.turns)
+        twin.seats = self.seats.copied(twin.rollout.turns)
         twin._views = {
-            partner: view.copied(twin._seats.turns(partner))
+            partner: replace(view, turns=twin.seats.turns(partner), prompts=[*view.prompts])
             for partner, view in self._views.items()
         }
         return twin
@@ -116,16 +123,9 @@ class Episode:
         """Keep the episode as it is now, if siblings may branch from it and the learner acts."""
         if self.points is None or is_partners(self.info):
             return
-        env, recording = self.env, self.rollout.recording
-        snapshot = await self.pool.call(
-            env.snapshot, blocking=env.blocking, interrupt=env.interrupt
-        )
-        recorded = len(recording.turns) if recording else 0
-        self.points.append(Point(snapshot, self.moved_to(env), recorded))
-
-    def add_turn(self, partner: bool, turn: Turn) -> None:
-        """Add a turn to the seat that took it."""
-        self._seats.add(partner, turn)
+        snapshot = await self.call(self.env.snapshot)
+        recorded = len(self.rollout.recording.turns) if self.rollout.recording else 0
+        self.points.append(Point(snapshot, self.moved_to(self.env), recorded))
 
 
 async def run_episode(
@@ -143,7 +143,14 @@ async def run_episode(
     """
     with tracing.span(f"invoke_agent {type(actor).__name__}", _described(episode, actor)) as span:
         rollout = await _play(episode, actor, seed, allow_initial_overflow=allow_initial_overflow)
-        span.set(_result(rollout))
+        span.set(
+            {
+                "agentgyms.turns": len(rollout.turns),
+                "agentgyms.success": rollout.success,
+                "agentgyms.score": encode_number(rollout.score),
+                "agentgyms.stop_reason": rollout.stop_reason.value,
+            }
+        )
         if rollout.error:
             span.fail(rollout.error.partition(":")[0])
         return rollout
@@ -162,16 +169,6 @@ def _described(episode: Episode, actor: Actor) -> dict[str, Any]:
         "agentgyms.seed": draw.seed,
         "agentgyms.group": episode.group,
         "agentgyms.member": episode.member,
-    }
-
-
-def _result(rollout: Rollout) -> dict[str, Any]:
-    """Return the attributes of an episode's span at its end."""
-    return {
-        "agentgyms.turns": len(rollout.turns),
-        "agentgyms.success": rollout.success,
-        "agentgyms.score": encode_number(rollout.score),
-        "agentgyms.stop_reason": rollout.stop_reason.value,
     }
 
 
@@ -237,21 +234,15 @@ async def take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
         oracle=before.get("oracle", ""),
         next_oracle=info.get("oracle", ""),
     )
-    episode.add_turn(partner, turn)
+    episode.seats.add(partner, turn)
     return _update_result(episode.rollout, recorded)
 
 
 async def _step(
     episode: Episode, action: str
 ) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
-    """Take an action in the environment, in a thread if it waits for something."""
     with tracing.span("execute_tool step", _STEP_SPAN) as span:
-        # In a thread if the environment waits for a server; else on the event loop itself.
-        stepped = await episode.pool.call(
-            lambda: episode.env.step(action),
-            blocking=episode.env.blocking,
-            interrupt=episode.env.interrupt,
-        )
+        stepped = await episode.call(lambda: episode.env.step(action))
         span.set(
             {
                 "agentgyms.reward": encode_number(float(stepped[1])),
@@ -277,26 +268,21 @@ def _update_result(rollout: Rollout, last: RecordedTurn) -> bool:
 
 def _recorded_decision(decision: Decision) -> dict[str, Any]:
     """Return the recorded fields of a decision: the prompt and the answer."""
-    completion = decision.completion
-    known = completion.thought_tokens is not None or completion.cut_thought
-    thought = {"thought": [completion.thought_tokens, completion.cut_thought]} if known else {}
-    return {
+    completion, summary = decision.completion, decision.summary
+    recorded: dict[str, Any] = {
         "prompt": decision.prompt,
         "left_out": decision.left_out,
         "answer": completion.text,
         "valid": decision.valid,
         "finished": completion.finished,
         "tokens": [completion.usage.prompt, completion.usage.response],
-        **thought,
-        **_recorded_summary(decision.summary),
     }
-
-
-def _recorded_summary(summary: Completion | None) -> dict[str, Any]:
-    if summary is None:
-        return {}
-    tokens = [summary.usage.prompt, summary.usage.response]
-    return {"summary": {"answer": summary.text, "tokens": tokens}}
+    if completion.thought_tokens is not None or completion.cut_thought:
+        recorded["thought"] = [completion.thought_tokens, completion.cut_thought]
+    if summary is not None:
+        tokens = [summary.usage.prompt, summary.usage.response]
+        recorded["summary"] = {"answer": summary.text, "tokens": tokens}
+    return recorded
 
 
 def describe(error: Exception) -> str:

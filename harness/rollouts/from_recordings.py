@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,15 +24,14 @@ def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout
     turns. Raises `DataCorrupt` if no episode has a turn.
     """
     groups: dict[tuple[str, str], int] = {}
-    members: dict[int, int] = {}
+    members: defaultdict[int, itertools.count[int]] = defaultdict(itertools.count)
     rollouts = []
     for recording in recordings:
         rollout, info = rollout_of(recording), recording.turns[0].info
         if not rollout.turns or math.isnan(rollout.score):
             continue
-        group = groups.setdefault((info["task_id"], info["state_key"]), len(groups))
-        members[group] = members.get(group, -1) + 1
-        rollout.group, rollout.member = group, members[group]
+        rollout.group = groups.setdefault((info["task_id"], info["state_key"]), len(groups))
+        rollout.member = next(members[rollout.group])
         rollouts.append(rollout)
     if not rollouts:
         raise DataCorrupt(f"{path} holds no episode with a turn")
@@ -61,10 +62,7 @@ def _turns(recording: Recording) -> list[Turn]:
     turns: list[Turn] = []
     seats = SeatTurns(turns)
     for before, after in zip(recording.turns, recording.turns[1:], strict=False):
-        (text, image), (next_text, _) = (
-            text_and_image(before.observation),
-            text_and_image(after.observation),
-        )
+        text, image = text_and_image(before.observation)
         turn = Turn(
             observation=text,
             state_key=before.info["state_key"],
@@ -73,7 +71,7 @@ def _turns(recording: Recording) -> list[Turn]:
             action_key=after.info["action_key"],
             feedback=after.info["feedback"],
             reward=after.reward,
-            next_observation=next_text,
+            next_observation=text_and_image(after.observation)[0],
             next_state_key=after.info["state_key"],
             progress=after.info["progress"],
             image=image,

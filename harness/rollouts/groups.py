@@ -84,7 +84,6 @@ class CollectOptions:
     branch: Branches | None = None
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if self.enough_members is not None and self.enough_members < 1:
             raise ConfigError(f"enough_members must be at least 1, got {self.enough_members}")
         if self.enough_share is not None and not 0 < self.enough_share <= 1:
@@ -119,7 +118,6 @@ class GroupRunner:
         options: CollectOptions,
         stopped: asyncio.Future[None],
     ) -> None:
-        """Keep the arguments."""
         self._pool, self._draw, self._index = pool, draw, index
         self._play, self._options, self._stopped = play, options, stopped
         self._branch = options.branch
@@ -136,12 +134,8 @@ class GroupRunner:
                 error = describe(e)
                 _log.warning("%s, attempt %d: %s", self._draw.task_id, attempt + 1, error)
                 if attempt < self._options.retries:
-                    await self._pause(attempt)
+                    await asyncio.sleep(self._options.pause_s * 2**attempt)
         return [self._lost(error)]
-
-    async def _pause(self, attempt: int) -> None:
-        """Wait after the failed attempt with this number, from 0."""
-        await asyncio.sleep(self._options.pause_s * 2**attempt)
 
     def _lost(self, error: str) -> Rollout:
         """Return the one rollout of a group that could not be completed."""
@@ -230,7 +224,7 @@ class GroupRunner:
                 break
             where = f"{rollout.task_id}, member {member}, attempt {attempt + 1}"
             _log.warning("%s: %s", where, rollout.error)
-            await self._pause(attempt)
+            await asyncio.sleep(self._options.pause_s * 2**attempt)
             try:
                 episodes[member] = await self._restart(group, episodes[member])
             except EnvUnavailable as e:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -118,7 +119,8 @@ def _read_rollouts(path: Path, first: str, lines: Iterator[str]) -> RolloutFile:
     rollouts: list[Rollout] = []
     columns: dict[str, list[float]] | None = None
     groups = GroupNumbers()
-    for number, line in enumerate(lines if kind else _again(first, lines), 2 if kind else 1):
+    content = lines if kind else itertools.chain([first], lines)
+    for number, line in enumerate(content, 2 if kind else 1):
         if not line.strip():
             continue
         try:
@@ -147,11 +149,6 @@ def _extended(
     for name, values in own.items():
         columns[name] += values
     return columns
-
-
-def _again(first: str, lines: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from lines
 
 
 def _checked(columns: Mapping[str, Floats], turns: int) -> dict[str, Floats]:

@@ -41,7 +41,6 @@ class SeatTurns:
     """The turns of each seat of an episode; the learner's are kept in a list of the caller's."""
 
     def __init__(self, own: list[Turn]) -> None:
-        """Start without turns of the partner."""
         self._turns: dict[bool, list[Turn]] = {False: own, True: []}
 
     def turns(self, partner: bool) -> list[Turn]:
@@ -59,16 +58,11 @@ class SeatTurns:
         self._turns[partner].append(turn)
         other = self._turns[not partner]
         if other:
-            other[-1] = _extended(other[-1], turn)
-
-
-def _extended(turn: Turn, following: Turn) -> Turn:
-    """Return a turn that also has the reward and the next state of the other seat's turn."""
-    return replace(
-        turn,
-        reward=turn.reward + following.reward,
-        next_observation=following.next_observation,
-        next_state_key=following.next_state_key,
-        progress=following.progress,
-        next_oracle=following.next_oracle,
-    )
+            other[-1] = replace(
+                other[-1],
+                reward=other[-1].reward + turn.reward,
+                next_observation=turn.next_observation,
+                next_state_key=turn.next_state_key,
+                progress=turn.progress,
+                next_oracle=turn.next_oracle,
+            )

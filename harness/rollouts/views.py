@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.types.messages import Content, Image
@@ -27,10 +27,6 @@ class EpisodeView:
     left_out: str = ""  # a description of the parts that this prompt left out
     summary: str = ""  # the model's last summary, of the first `summarised` turns
     summarised: int = 0
-
-    def copied(self, turns: list[Turn]) -> EpisodeView:
-        """Return the view of a copy of the episode, whose turns are added to `turns`."""
-        return replace(self, turns=turns, prompts=[*self.prompts])
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,7 @@ def remove_old(root: Path, step: int, keep: int, keep_best: int, best: str) -> N
     kept = [*so_far[-keep:], *ranked[:keep_best]]
     folders = {checkpoint.folder for checkpoint in kept}
     for folder in sorted(root.iterdir()):
-        found = _FOLDER.fullmatch(folder.name)
-        if found and int(found[1] or found[2]) <= step and folder not in folders:
+        if 0 <= _step_of(folder)[0] <= step and folder not in folders:
             fsync.remove(folder, DESCRIPTION)
 
 
@@ -101,18 +100,15 @@ def find_all(run: Path) -> list[Checkpoint]:
 def _all(root: Path, *, strict: bool = False) -> list[Checkpoint]:
     found: dict[int, Checkpoint] = {}
     # A complete folder that is not renamed yet replaces one of the same step.
-    for description in [
-        *root.glob(f"step-*/{DESCRIPTION}"),
-        *root.glob(f".step-*/{DESCRIPTION}"),
-    ]:
-        try:
-            values = _read(description)
-        except CheckpointError:
-            if strict:
-                raise
-            continue
-        step = int(values["step"])
-        found[step] = Checkpoint(description.parent, step, values.get("validation", {}))
+    for pattern in ("step-*", ".step-*"):
+        for description in root.glob(f"{pattern}/{DESCRIPTION}"):
+            try:
+                checkpoint = _described(description)
+            except CheckpointError:
+                if strict:
+                    raise
+                continue
+            found[checkpoint.step] = checkpoint
     return [found[step] for step in sorted(found)]
 
 
@@ -127,8 +123,7 @@ def newest(run: Path) -> Checkpoint | None:
     for folder in sorted(saved, key=_step_of, reverse=True):
         damage = damage_of(folder)
         if not damage:
-            values = _read(folder / DESCRIPTION)
-            return Checkpoint(folder, int(values["step"]), values.get("validation", {}))
+            return _described(folder / DESCRIPTION)
         damages.append(damage)
         _log.warning("%s; using the checkpoint before it", damage)
     if damages:
@@ -172,6 +167,11 @@ def damage_of(folder: Path) -> str:
     except CheckpointError as e:
         return str(e)
     return file_digests.damage_of(folder, files)
+
+
+def _described(description: Path) -> Checkpoint:
+    values = _read(description)
+    return Checkpoint(description.parent, int(values["step"]), values.get("validation", {}))
 
 
 def _read(description: Path) -> dict[str, Any]:

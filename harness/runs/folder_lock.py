@@ -14,8 +14,8 @@ import json
 import logging
 import os
 import socket
-import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -59,7 +59,9 @@ class FolderLock:
         self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             self._flock(self._handle)
-            self._record = _own_record()
+            now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+            holder = {"host": socket.gethostname(), "pid": os.getpid(), "started": now}
+            self._record = json.dumps(holder) + "\n"
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, self._record.encode(), 0)
             os.fsync(self._handle)
@@ -88,10 +90,7 @@ class FolderLock:
             )
 
     def check(self) -> None:
-        """Raise `FolderInUse` if another holder took the folder over.
-
-        Call it before writing there.
-        """
+        """Raise `FolderInUse` if another holder took the folder over; call it before writing."""
         if self._handle is None:
             raise FolderInUse(f"{self.folder} was taken over by another one of this process")
         if self._path.exists() and self._read() != self._record:
@@ -113,9 +112,7 @@ class FolderLock:
             del _held[self.folder.resolve()]
 
     def discard(self) -> None:
-        """Remove all files made in the folder since `acquire`, and release it.
-
-        Remove a new folder too.
+        """Remove all that was made since `acquire`, a new folder too, and release the lock.
 
         Older files stay. Without the lock nothing is removed.
         """
@@ -160,12 +157,6 @@ class FolderLock:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-
-def _own_record() -> str:
-    now = time.time()
-    started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06d}Z"
-    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": started}) + "\n"
 
 
 def _forget_in_child() -> None:

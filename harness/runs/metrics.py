@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness.runs import fsync, tracking
+from harness.runs import fsync
 from harness.runs.tracking import Tracker
 from harness.types.errors import CheckpointError
 from harness.types.json_files import parse
@@ -43,7 +43,7 @@ class MetricsLog:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(_line({"step": step, **values}))
         for tracker in self._trackers:
-            tracker.write(step, tracking.finite(values))
+            tracker.write(step, {k: v for k, v in values.items() if math.isfinite(v)})
 
     def flush(self) -> None:
         """Wait until everything written is on the disk, and flush the trackers."""
@@ -110,10 +110,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def _record(line: str) -> dict[str, Any]:
-    """Return a line's record.
-
-    Raises `ValueError` if it is no JSON object of numbers with a step.
-    """
+    """Return a line's record, or raise `ValueError` if it has no step or no numbers."""
     record = parse(line)
     if not isinstance(record, dict) or type(record.get("step")) is not int:
         raise ValueError("expected a JSON object with a whole number as its step")

@@ -91,15 +91,12 @@ class RunFolder:
 
     def _check_unused(self) -> None:
         if (self.path / "config.json").exists():
-            resumable = self._has_saved()
+            resumable = any(self.path.glob("checkpoints/step-*")) or self.warm_start.exists()
             remedy = f"resume it with --resume {self.path}" if resumable else f"delete {self.path}"
             raise ConfigError(
                 f"{self.path} holds a run already: {remedy}, or choose another name with "
                 "--set run.name=..."
             )
-
-    def _has_saved(self) -> bool:
-        return any(self.path.glob("checkpoints/step-*")) or self.warm_start.exists()
 
     def config(self) -> Config:
         """Return the configuration that the run was started with, or raise `CheckpointError`."""
@@ -180,8 +177,7 @@ class RunFolder:
         return [self._read(f"evaluations/{file.name}") for file in files]
 
     def _write(self, name: str, value: Any) -> None:
-        text = json.dumps(value, indent=1, ensure_ascii=False)
-        fsync.write(self.path / name, text + "\n")
+        fsync.write(self.path / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def _read(self, name: str) -> Any:
         return read_object(self.path / name, CheckpointError)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
-import math
 import re
 import secrets
 from collections.abc import Mapping
@@ -212,16 +211,13 @@ def shareable(config: Config) -> dict[str, Any]:
 
 def _cleaned(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _cleaned(v) for k, v in value.items() if not _is_private(k)}
+        public = [k for k in value if k in _NOT_PRIVATE or not _PRIVATE.search(k)]
+        return {k: _cleaned(value[k]) for k in public}
     if isinstance(value, list):
         return [_cleaned(item) for item in value]
     if isinstance(value, str):
         return _FOLDER.sub(r"\1", _ADDRESS.sub("", value))
     return value
-
-
-def _is_private(name: str) -> bool:
-    return name not in _NOT_PRIVATE and _PRIVATE.search(name) is not None
 
 
 def _run_id(folder: Path, package: str) -> str:
@@ -235,8 +231,3 @@ def _run_id(folder: Path, package: str) -> str:
     run_id = secrets.token_hex(4)
     fsync.write(path, json.dumps({"id": run_id}) + "\n")
     return run_id
-
-
-def finite(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values that are finite."""
-    return {name: value for name, value in values.items() if math.isfinite(value)}

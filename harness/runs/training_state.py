@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from operator import getitem
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -18,8 +21,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from harness.distributed import shared_writing
-from harness.distributed.fsdp import Layout, load_optimizer_state, optimizer_state
+from harness.distributed.fsdp import load_optimizer_state, optimizer_state
 from harness.distributed.process_group import ProcessGroup
+from harness.model.policy import Policy
 from harness.types.errors import CheckpointError
 from harness.types.stateful import Stateful
 
@@ -46,22 +50,9 @@ _UNUSABLE: Final = (
 """Errors of a damaged file, or one of something else."""
 
 
-class Trained(Protocol):
-    """A policy, for its parameters' names, its device and the processes that share it."""
-
-    model: torch.nn.Module
-    processes: ProcessGroup
-    layout: Layout
-
-    @property
-    def device(self) -> torch.device:
-        """The device that computes."""
-        ...
-
-
 def write(
     folder: Path,
-    policy: Trained,
+    policy: Policy,
     optimizer: torch.optim.Optimizer,
     annotators: Mapping[str, Stateful] = NOTHING,
     parts: Mapping[str, Stateful] = NOTHING,
@@ -144,19 +135,13 @@ def load(folder: Path, place: torch.device | str = "cpu", *, mapped: bool = Fals
             found = {name: opened.get_tensor(name) for name, _ in entries}
         for name, path in entries:
             tensor = found[name] if mapped else found[name].to(place, copy=True)
-            _at(state, path[:-1])[path[-1]] = tensor
+            reduce(getitem, path[:-1], state)[path[-1]] = tensor
     return state
-
-
-def _at(value: Any, path: Sequence[str | int]) -> Any:
-    for key in path:
-        value = value[key]
-    return value
 
 
 def read(
     folder: Path,
-    policy: Trained,
+    policy: Policy,
     optimizer: torch.optim.Optimizer,
     annotators: Mapping[str, Stateful] = NOTHING,
     parts: Mapping[str, Stateful] = NOTHING,
@@ -165,8 +150,8 @@ def read(
 
     Raises `CheckpointError` if the file is missing, damaged or another model's.
     """
-    path, device, processes = folder / _FILE, policy.device, policy.processes
-    try:
+    device, processes = policy.device, policy.processes
+    with _readable(folder / _FILE):
         alone = processes.size == 1  # several processes map the file, and read their own rows
         place = device if alone and policy.layout.offload is None else "cpu"
         state = load(folder, place, mapped=not alone)
@@ -178,37 +163,30 @@ def read(
         by_rank = state["random"]
         if processes.rank < len(by_rank):
             _restore_random_states(by_rank[processes.rank], device)
-    except _UNUSABLE as e:
-        raise _unusable(path, e) from e
 
 
 def read_annotator(folder: Path, name: str, annotator: Stateful) -> None:
     """Restore one annotator alone; errors as in `read`."""
-    path = folder / _FILE
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    with _readable(folder / _FILE):
+        state = torch.load(folder / _FILE, map_location="cpu", weights_only=True, mmap=True)
         annotator.load_state_dict(state["annotators"][name])
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except _UNUSABLE as e:
-        raise _unusable(path, e) from e
-
-
-def _unusable(path: Path, error: Exception) -> CheckpointError:
-    reason = " ".join(str(error).split())  # torch's words may take many lines
-    return CheckpointError(f"{path} cannot be used: {reason:.150}")
+        reason = " ".join(str(e).split())  # torch's words may take many lines
+        raise CheckpointError(f"{path} cannot be used: {reason:.150}") from e
 
 
 def _random_states(device: torch.device) -> dict[str, Any]:
     version, internal, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (others may use it)
+    name, keys, *rest = np.random.get_state()  # noqa: NPY002 (others may use it)
     states: dict[str, Any] = {
         "python": [version, list(internal), gauss],
-        "numpy": [
-            name,
-            torch.from_numpy(np.asarray(keys).astype(np.int64)),
-            position,
-            has_gauss,
-            cached,
-        ],
+        "numpy": [name, torch.from_numpy(np.asarray(keys).astype(np.int64)), *rest],
         "torch": torch.get_rng_state(),
     }
     if device.type == "cuda":
@@ -219,9 +197,8 @@ def _random_states(device: torch.device) -> dict[str, Any]:
 def _restore_random_states(states: dict[str, Any], device: torch.device) -> None:
     version, internal, gauss = states["python"]
     random.setstate((version, tuple(internal), gauss))
-    name, keys, position, has_gauss, cached = states["numpy"]
-    words = keys.cpu().numpy().astype(np.uint32)
-    np.random.set_state((name, words, position, has_gauss, cached))  # noqa: NPY002
+    name, keys, *rest = states["numpy"]
+    np.random.set_state((name, keys.cpu().numpy().astype(np.uint32), *rest))  # noqa: NPY002
     torch.set_rng_state(states["torch"].cpu())
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"].cpu(), device)

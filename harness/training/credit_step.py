@@ -31,8 +31,7 @@ class Credit:
 
     def columns(self) -> dict[str, Floats]:
         """Return the columns that annotators filled, by name. Shapes [N]."""
-        columns = {name: getattr(self.turns, name) for name in _TURN_REDUCTIONS}
-        return {name: column for name, column in columns.items() if column is not None}
+        return _filled(self.turns)
 
 
 class CreditAssignment:
@@ -69,7 +68,10 @@ class CreditAssignment:
         advantage = credit.get(self._name)(rows, **self._settings)  # [N], or [A] by token
         if not by_token:
             return Credit(rows, rows, advantage)
-        return Credit(rows, _reduce_to_turns(turns, rows, lengths), by_turn(advantage, lengths))
+        reduced: dict[str, Any] = {
+            name: _TURN_REDUCTIONS[name](column, lengths) for name, column in _filled(rows).items()
+        }
+        return Credit(rows, replace(turns, **reduced), by_turn(advantage, lengths))
 
     def diagnose(self, credit: Credit) -> dict[str, float]:
         """Return the figures of a step's credit, under `credit/`."""
@@ -112,14 +114,9 @@ def make_credit(
     return CreditAssignment(config, method, settings, context)
 
 
-def _reduce_to_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
-    """Return the turn table with the annotators' token columns reduced to turns."""
-    filled: dict[str, Any] = {}
-    for name, reduce in _TURN_REDUCTIONS.items():
-        column = getattr(rows, name)
-        if column is not None:
-            filled[name] = reduce(column, lengths)
-    return replace(turns, **filled)
+def _filled(rows: TurnTable) -> dict[str, Floats]:
+    columns = {name: getattr(rows, name) for name in _TURN_REDUCTIONS}
+    return {name: column for name, column in columns.items() if column is not None}
 
 
 def _sum(x: Floats, lengths: Ints) -> Floats:

@@ -84,23 +84,18 @@ class FirstUpdateAlarm:
         limit, mean = TOLERANCES[self.precision], drift.total / num_tokens
         if drift.largest <= math.log(limit.largest) and mean <= limit.mean:
             return
-        explained = (
-            f"a mean of {limit.mean:g}"
-            if math.isinf(limit.largest)
-            else f"a factor of {limit.largest:g}"
-        )
+        far, largest = drift.largest >= _FAR, drift.largest
+        factor = f"e^{largest:.0f}" if far else f"{math.exp(largest):.4g}"
+        by_mean = math.isinf(limit.largest)
+        explained = f"a mean of {limit.mean:g}" if by_mean else f"a factor of {limit.largest:g}"
         raise TrainingError(
             "the first update does not see the policy that played: before any weight moved, "
-            f"importance ratios are off 1 by a factor of up to {_factor(drift.largest)} (mean "
+            f"importance ratios are off 1 by a factor of up to {factor} (mean "
             f"|log ratio| {mean:.3g} over {num_tokens:.0f} tokens), where rounding in "
             f"{self.precision} explains {explained}. Generation and training compute something "
             "else: packed rows, shared prefixes, dropout, the chat template's tokens or the "
             f"precision. Change one of {self.settings}"
         )
-
-
-def _factor(distance: float) -> str:
-    return f"{math.exp(distance):.4g}" if distance < _FAR else f"e^{distance:.0f}"
 
 
 @torch.no_grad()

@@ -207,6 +207,8 @@ class Learner:
         corrected: dict[str, Metric] = {}
         if self._correction is not None:
             batch, corrected = self._correction.apply(logprob.detach(), batch)
+        # Else rejected tokens have advantage 0, and the loss learns nothing from them.
+        all_count = self._correction is None or not self._is_linear
         optional = {"entropy": entropy} if self._with_entropy else {}
         loss, metrics = self._loss(logprob, batch, **sizes, **optional)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -215,20 +217,10 @@ class Learner:
             loss=float(loss.detach()),
             tokens=tokens,
             model_tokens=batch.num_tokens if tokens else 0,  # 0 for a padding sample
-            trained=self._num_trained(batch, tokens),
+            trained=tokens if all_count else float((batch.advantage != 0).sum()),
             drift=drift,
             metrics={**metrics, **corrected, "entropy": Metric(float(entropy.detach().sum()))},
         )
-
-    def _num_trained(self, batch: TokenBatch, tokens: float) -> float:
-        """Return how many action tokens the loss learns from.
-
-        All count if the loss has terms beside the advantages, or if `merge` has left the others
-        out.
-        """
-        if self._correction is None or not self._is_linear:
-            return tokens
-        return float((batch.advantage != 0).sum())  # rejected tokens have advantage 0
 
 
 def make_learner(config: Config, policy: Policy, reference: Policy | None) -> Learner:
@@ -253,15 +245,11 @@ def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
     It rises linearly over `warmup_steps`, then falls to `final_share` of its peak at the last step.
     """
     rise = (step + 1) / max(1, config.warmup_steps)
-    left = 1.0 - _progress(step, config.warmup_steps, steps)
+    done = (step + 1 - config.warmup_steps) / max(1, steps - config.warmup_steps)
+    left = 1.0 - min(1.0, max(0.0, done))
     falls = {"constant": 1.0, "linear": left, "cosine": (1 - math.cos(math.pi * left)) / 2}
     share = config.final_share + (1 - config.final_share) * falls[config.schedule]
     return config.learning_rate * min(1.0, rise, share)
-
-
-def _progress(step: int, warmup: int, steps: int) -> float:
-    """Return the completed share of the steps after the warm-up, in [0, 1]."""
-    return min(1.0, max(0.0, (step + 1 - warmup) / max(1, steps - warmup)))
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -22,8 +22,8 @@ from harness.runs.checkpoints import Checkpoint
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
 
-_LEFT_OUT: Final = {"checkpoint.json", "trainer.pt", "trainer"}
-"""Files of a checkpoint that training alone needs; so are those of several processes' states."""
+_LEFT_OUT: Final = shutil.ignore_patterns("checkpoint.json", "trainer", "*.pt")
+"""Files of a checkpoint that training alone needs."""
 
 
 def write(
@@ -54,7 +54,7 @@ def write(
     try:
         shutil.rmtree(partial, ignore_errors=True)
         if precision is None:
-            shutil.copytree(model, partial, ignore=_left_out)
+            shutil.copytree(model, partial, ignore=_LEFT_OUT)
         else:
             policy = Policy.load(str(model), "cpu", precision=precision, tested=False)
             policy.save(partial, merged=True)
@@ -65,10 +65,6 @@ def write(
         shutil.rmtree(partial, ignore_errors=True)
         raise not_written(folder, e) from e
     return chosen
-
-
-def _left_out(_: str, names: list[str]) -> set[str]:
-    return {name for name in names if name in _LEFT_OUT or name.endswith(".pt")}
 
 
 def _describe(folder: Path, run: TrainingRun, checkpoint: Checkpoint) -> None:
@@ -99,7 +95,8 @@ def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any
     split = run.splits[0]
     yield f"```bash\nharness eval --model FOLDER --env {run.env_id} --split {split}\n```\n"
     yield "## Training\n"
-    rows = [[key, _plain(value)] for key, value in _facts(provenance)]
+    facts = _facts(provenance)
+    rows = [[k, v if isinstance(v, str) else json.dumps(v)] for k, v in facts]
     yield Table(["", ""], rows).markdown() if rows else ""
     yield f"\n```json\n{json.dumps(run.config, indent=1)}\n```\n"
 
@@ -110,10 +107,6 @@ def _facts(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if provenance.get(key) not in (None, ""):
             yield key, provenance[key]
     yield from ((k, v) for k, v in provenance.get("libraries", {}).items() if v)
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def push(folder: Path, repository: str) -> str:

@@ -56,7 +56,7 @@ class OffloadedAdamW(torch.optim.AdamW):
 
 
 def make_optimizer(
-    model: torch.nn.Module, config: OptimizerConfig, *, offload: bool = False
+    model: Any, config: OptimizerConfig, *, offload: bool = False
 ) -> torch.optim.Optimizer:
     """Return the optimizer of a model's trainable parameters.
 
@@ -67,21 +67,18 @@ def make_optimizer(
     if config.name == "adamw":
         return _adamw(trained, config, offload=offload)
     check_optimizer(config, sharded=is_sharded(trained))
-    apart = _embeddings(model)
-    matrices = [p for p in trained if p.ndim == _MATRIX and id(p) not in apart]
-    chosen = {id(p) for p in matrices}
-    return MuonWithAdamW(matrices, [p for p in trained if id(p) not in chosen], config)
+    embeddings = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
+    layers = [*embeddings, model.get_output_embeddings()]
+    apart = {id(layer.weight) for layer in layers if layer is not None}
+    matrices: list[Any] = []
+    others: list[Any] = []
+    for p in trained:
+        (matrices if p.ndim == _MATRIX and id(p) not in apart else others).append(p)
+    return MuonWithAdamW(matrices, others, config)
 
 
 _MATRIX: Final = 2
 """Dimensions of a weight that Muon takes."""
-
-
-def _embeddings(model: Any) -> set[int]:
-    """Return the identities of the weights of embeddings and of the output layer."""
-    layers = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
-    head = model.get_output_embeddings()
-    return {id(layer.weight) for layer in (*layers, head) if layer is not None}
 
 
 def _adamw(

@@ -43,22 +43,16 @@ class PhaseTimer:
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         """Measure a phase; phases of one name are summed."""
-        if self._is_gpu:
-            self._reset_peaks()
+        is_gpu = self._device.type == "cuda"
+        if is_gpu:
+            torch.cuda.synchronize(self._device)
+            torch.cuda.reset_peak_memory_stats(self._device)
         start = time.perf_counter()
         yield
-        if self._is_gpu:
+        if is_gpu:
             self._read_peaks(name)
         spent = time.perf_counter() - start
         self._seconds[name] = self._seconds.get(name, 0.0) + spent
-
-    @property
-    def _is_gpu(self) -> bool:
-        return self._device.type == "cuda"
-
-    def _reset_peaks(self) -> None:
-        torch.cuda.synchronize(self._device)
-        torch.cuda.reset_peak_memory_stats(self._device)
 
     def _read_peaks(self, name: str) -> None:
         torch.cuda.synchronize(self._device)
@@ -88,7 +82,9 @@ class PhaseTimer:
         for name, count in tokens.items():
             if seconds.get(name):
                 figures[f"time/{name}_tokens_per_s"] = count / seconds[name]
-        figures |= memory | {"memory/peak_rss_gib": peak_rss()}
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB, on macOS in bytes
+        peak_gib = peak * (1 if sys.platform == "darwin" else 1024) / _GIB
+        figures |= memory | {"memory/peak_rss_gib": peak_gib}
         return figures | self._cost(seconds, models_usd)
 
     def _cost(self, seconds: Mapping[str, float], models_usd: float) -> dict[str, float]:
@@ -101,12 +97,6 @@ class PhaseTimer:
         self._spent += sum(figures.values())
         self._has_cost |= bool(figures)
         return figures | ({"cost/so_far_usd": self._spent} if self._has_cost else {})
-
-
-def peak_rss() -> float:
-    """Return the peak memory of this process so far, in GiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024) / _GIB
 
 
 def cost_so_far(records: Iterable[Mapping[str, float | None]]) -> float:
@@ -187,13 +177,10 @@ def phase(
 
 def _memory(config: Config, doing: str) -> tuple[str, ...]:
     """Return the settings that decide how much memory an activity needs, best first."""
-    in_process = config.rollout.backend == "hf"
     engine = _ENGINE if config.rollout.backend == "vllm" else ()
     if doing == "collect":
-        return (
-            *(_GENERATING if in_process else engine or ("rollout.max_live",)),
-            "rollout.max_live",
-        )
+        in_process = config.rollout.backend == "hf"
+        return (*(_GENERATING if in_process else engine), "rollout.max_live")
     return (*_LEARNING, *engine)
 
 

@@ -91,23 +91,11 @@ def train_all(
     folders = [RunFolder.from_config(config).path for config in runs]
     for number, (config, path, was) in enumerate(zip(runs, folders, states, strict=True), 1):
         announce(f"run {number} of {len(runs)}: {path} ({was})")
-        if was != FINISHED:
-            _train(config, path, was, processes, announce)
+        if was == UNFINISHED:
+            setup.resume(path, processes, announce).run()
+        elif was == NEW:
+            setup.start(config, processes, announce).run()
+        gc.collect()  # memory for the next run
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
     return folders
-
-
-def _train(
-    config: Config,
-    path: Path,
-    was: str,
-    processes: ProcessGroup,
-    announce: Callable[[str], None],
-) -> None:
-    """Train one run, and free its memory for the next."""
-    if was == UNFINISHED:
-        setup.resume(path, processes, announce).run()
-    else:
-        setup.start(config, processes, announce).run()
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

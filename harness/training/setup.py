@@ -23,11 +23,7 @@ from harness.model.weights import converted
 from harness.model.weights.stored_weights import META
 from harness.preflight import expected_time, planning, recorded_files
 from harness.preflight.checks import check, check_processes, text_only_error
-from harness.preflight.defaults import (
-    credit_settings,
-    needs_reference,
-    resolve,
-)
+from harness.preflight.defaults import credit_settings, needs_reference, resolve
 from harness.reporting.run_report import RunReport
 from harness.rollouts.demonstrations import Demonstrator
 from harness.runs import checkpoints, fsync
@@ -90,8 +86,7 @@ def _begin(
     announce: Callable[[str], None],
 ) -> Trainer:
     """Return the trainer of a run before its first step; a stopped warm start is saved."""
-    _set_threads(config)
-    _seed_global_generators(config.run.seed + processes.rank)
+    _set_threads_and_seeds(config, processes.rank)
     stop, progress = StopSignal(0.0), _progress(config, folder.path, 0, processes, announce)
     warm_start = WarmStart(config, folder.warm_start, stop, progress)
     try:
@@ -200,8 +195,7 @@ def resume(
         raise CheckpointError(f"{path} has no checkpoint any more: delete it and start again")
     if found is None:
         return _begin(config, folder, _load_scorers(config, processes), processes, announce)
-    _set_threads(config)
-    _seed_global_generators(config.run.seed + processes.rank)  # a process may lack a saved state
+    _set_threads_and_seeds(config, processes.rank)  # a process may lack a saved random state
     load_config = _load_config(config, processes)
     reference = None
     try:
@@ -230,23 +224,19 @@ def _report(config: Config, folder: RunFolder) -> Callable[[bool], None]:
     return RunReport(folder.path, pictures="pictures" in config.log.outputs).write
 
 
-def _set_threads(config: Config) -> None:
+def _set_threads_and_seeds(config: Config, rank: int) -> None:
+    """Set torch's threads, and seed the global generators for other code; ours uses none."""
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
-
-
-def _seed_global_generators(seed: int) -> None:
-    """Seed the global generators, which other code may use; this package does not."""
+    seed = config.run.seed + rank
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 (others may still draw from it)
     torch.manual_seed(seed)
 
 
 def _load(path: str, config: Config) -> Policy:
-    wanted = config.policy
-    policy = Policy.load(
-        path, wanted.device, precision=wanted.precision, attention=wanted.attention
-    )
+    own = config.policy
+    policy = Policy.load(path, own.device, precision=own.precision, attention=own.attention)
     _set_up(policy, config)
     style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
     if style.shows_image and policy.vision is None:
@@ -265,8 +255,8 @@ def _set_up(policy: Policy, config: Config) -> Policy:
         offload=own.offload,
         sequence=own.sequence_parallel,
     )
-    policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
-    if config.policy.gradient_checkpointing:
+    policy.chat_encoder.template_arguments = own.chat_template_kwargs
+    if own.gradient_checkpointing:
         policy.checkpoint_activations()
     packing = config.optimizer.packing
     policy.set_padding_free({"padded": False, "packed": True}.get(packing or ""))

@@ -71,14 +71,12 @@ def read(kind: type[M], value: Any, what: str) -> M:
     Raises:
         BadRequest: A field is missing, unknown or has the wrong type.
     """
-    if not isinstance(value, dict):
-        raise BadRequest(f"the {what} must be a JSON object, got {_json_type(value)}")
     known = _fields(kind)
-    for name in value:
+    for name in value if isinstance(value, dict) else ():
         if name not in known:
             expected = f"expected only {', '.join(known)}" if known else "expected none"
             raise BadRequest(f"the {what} has an unknown field {name!r}: {expected}")
-    return _build(kind, known, value, what)
+    return read_reply(kind, value, what)
 
 
 def read_reply(kind: type[M], value: Any, what: str) -> M:
@@ -88,13 +86,8 @@ def read_reply(kind: type[M], value: Any, what: str) -> M:
     """
     if not isinstance(value, dict):
         raise BadRequest(f"the {what} must be a JSON object, got {_json_type(value)}")
-    return _build(kind, _fields(kind), value, what)
-
-
-def _build(kind: type[M], known: dict[str, _Field], value: dict[str, Any], what: str) -> M:
-    """Build a message from the known fields of a JSON object."""
     found = {}
-    for name, field in known.items():
+    for name, field in _fields(kind).items():
         if name not in value:
             if field.required:
                 raise BadRequest(f"the {what} has no field {name!r} ({_name(field.hint)})")

@@ -26,7 +26,6 @@ class Budget:
     """
 
     def __init__(self, max_steps: int | None = None, max_tokens: int | None = None) -> None:
-        """Start with nothing spent."""
         self._max_steps, self._max_tokens = max_steps, max_tokens
         self.steps, self.usage, self._reserved = 0, Usage(), 0
 
@@ -68,7 +67,6 @@ class Metered:
     """A completer whose answers are paid from a budget."""
 
     def __init__(self, completer: Completer, budget: Budget) -> None:
-        """Keep both."""
         self._completer, self._budget = completer, budget
 
     async def complete(

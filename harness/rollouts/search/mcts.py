@@ -50,8 +50,7 @@ class TreeSearch:
     def __init__(
         self, proposals: Proposals, value: StateValue, budget: Budget, plan: Plan, seed: int
     ) -> None:
-        """Start without a state."""
-        self._proposals, self._value = proposals, value
+        self.proposals, self._value = proposals, value
         self._budget, self._plan, self._seed = budget, plan, seed
         self._known: dict[tuple[int, str, str], Node] = {}
         self._at: Node | None = None  # the state of the environment; None if it is in no node
@@ -108,7 +107,7 @@ class TreeSearch:
         """Ask the policy for its actions; return False if the prompt is too long."""
         seed = seed_of(self._seed, node.number)
         try:
-            proposed = await self._proposals.propose(point.episode, seed)
+            proposed = await self.proposals.propose(point.episode, seed)
         except ContextOverflow:
             node.point, node.value = None, 0.0
             return False
@@ -147,10 +146,8 @@ class TreeSearch:
             return
         assert node.point is not None
         snapshot, episode, _ = node.point
-        env, self._at = episode.env, None
-        await episode.pool.call(
-            lambda: env.restore(snapshot), blocking=env.blocking, interrupt=env.interrupt
-        )
+        self._at = None
+        await episode.call(lambda: episode.env.restore(snapshot))
         self._at = node
 
     async def _found(self, episode: Episode, *, over: bool) -> Node:
@@ -160,15 +157,12 @@ class TreeSearch:
         if over:
             return self._added(None, score_of(episode))
         try:
-            known = self._proposals.key(episode)
+            known = self.proposals.key(episode)
         except ContextOverflow:
             return self._added(None, 0.0)
         key = int(episode.info["turn"]), str(episode.info["state_key"]), known
         if key not in self._known:
-            env = episode.env
-            snapshot = await episode.pool.call(
-                env.snapshot, blocking=env.blocking, interrupt=env.interrupt
-            )
+            snapshot = await episode.call(episode.env.snapshot)
             self._known[key] = self._added(Point(snapshot, episode, 0), None)
         return self._known[key]
 
@@ -191,18 +185,13 @@ class TreeSearch:
             yield Preference(
                 node.point.episode.draw.task_id,
                 seed,
-                plain(self._proposals.agent.messages(view)),
+                plain(self.proposals.agent.messages(view)),
                 better.decision.completion.text,
                 worse.decision.completion.text,
                 better.value,
                 worse.value,
                 min(better.visits, worse.visits),
             )
-
-    def take_over(self, decision: Decision, view: EpisodeView) -> None:
-        """Count the tokens of a decision that the episode takes, and keep its prompt."""
-        self._proposals.agent.messages(view)
-        self.taken += decision.completion.usage
 
 
 class _Given:
@@ -227,5 +216,6 @@ class _Player:
         found = await self._search.decide(self._episode)
         if found is None:
             return await self._actor.act(view, seed)
-        self._search.take_over(found, view)
+        self._search.proposals.agent.messages(view)  # the view keeps the prompt
+        self._search.taken += found.completion.usage
         return found

@@ -46,7 +46,6 @@ class SampledProposals:
     """Actions that a model samples; the prior is the share of `width` answers with the action."""
 
     def __init__(self, agent: Agent, width: int) -> None:
-        """Keep both."""
         self.agent, self._width = agent, width
 
     def key(self, episode: Episode) -> str:
@@ -77,7 +76,6 @@ class UniformProposals:
     """All admissible actions, equally likely: the prior of a policy without a model."""
 
     def __init__(self, agent: Agent) -> None:
-        """Keep the agent."""
         self.agent = agent
 
     def key(self, episode: Episode) -> str:

@@ -48,21 +48,20 @@ class Preference:
 
 def plain(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return a chat as a preference keeps it: roles, texts and offered tools, no tokens."""
-    return tuple(_plain(message) for message in messages)
-
-
-def _plain(message: Message) -> Message:
-    content = message["content"]
-    if not isinstance(content, str):
-        if any(part["type"] == "image" for part in content):
-            raise ConfigError(
-                "preferences are of texts, and a prompt shows an image: choose another agent.style"
-            )
-        content = "".join(part["text"] for part in content if part["type"] == "text")
-    kept: Message = {"role": message["role"], "content": content}
-    if "tools" in message:
-        kept["tools"] = message["tools"]
-    return kept
+    chat: list[Message] = []
+    for message in messages:
+        content = message["content"]
+        if not isinstance(content, str):
+            if any(part["type"] == "image" for part in content):
+                raise ConfigError(
+                    "preferences are of texts, and a prompt shows an image: choose another "
+                    "agent.style"
+                )
+            content = "".join(part["text"] for part in content if part["type"] == "text")
+        chat.append({"role": message["role"], "content": content})
+        if "tools" in message:
+            chat[-1]["tools"] = message["tools"]
+    return tuple(chat)
 
 
 def line(preference: Preference) -> str:

@@ -52,23 +52,18 @@ class Curriculum(TaskSampler):
 
     def _next(self) -> TaskDraw:
         """Return the next task that is not left out; the last one if a whole pass is."""
+        hard, easy = self._config.shares
         for _ in range(len(self._split)):
             position = self._position
             draw = self.at(position)
             self._position += 1
-            if self._is_drawn(draw.task_id, position):
+            by_task = self._config.by == "task"
+            pool = self.pool(draw.task_id if by_task else self._split.find(draw.task_id).family)
+            share = {"easy": easy, "hard": hard}.get(pool, 1.0)
+            if seed_of(self._seed, _LEFT_OUT, position) < share * 2**63:
                 break
             self._num_left_out += 1
         return draw
-
-    def _is_drawn(self, task_id: str, position: int) -> bool:
-        hard, easy = self._config.shares
-        share = {"easy": easy, "hard": hard}.get(self.pool(self._name(task_id)), 1.0)
-        return seed_of(self._seed, _LEFT_OUT, position) < share * 2**63
-
-    def _name(self, task_id: str) -> str:
-        """Return the name that a task's success is kept under: its id or its family."""
-        return task_id if self._config.by == "task" else self._split.find(task_id).family
 
     def pool(self, name: str) -> Pool:
         """Return the pool of a task or family; one that was not measured yet is normal."""

@@ -85,7 +85,10 @@ async def collect_informative(
         # The loop ended without enough informative groups.
         fill = equal[: wanted - len(kept)]
         kept, dropped = kept + fill, dropped - len(fill)
-    chosen = _renumbered(kept[:wanted])
+    for number, members in enumerate(kept[:wanted]):
+        for rollout in members:
+            rollout.group = number
+    chosen = [rollout for members in kept[:wanted] for rollout in members]
     return DynamicSample(chosen, lost, index + 1, played, dropped, max(0, len(kept) - wanted))
 
 
@@ -102,14 +105,6 @@ def _split_informative(
     for members in groups.values():
         (differing if informative(members) else equal).append(members)
     return differing, equal
-
-
-def _renumbered(groups: Sequence[Sequence[Rollout]]) -> list[Rollout]:
-    """Number the groups from 0 and return their rollouts."""
-    for index, members in enumerate(groups):
-        for rollout in members:
-            rollout.group = index
-    return [rollout for members in groups for rollout in members]
 
 
 def returns_differ(rollouts: Sequence[Rollout], reward: str = "environment") -> bool:

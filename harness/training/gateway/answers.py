@@ -51,7 +51,7 @@ class AnswerMaker:
         if completion is not whole:
             text = text[: min(at for stop in request.stop if (at := text.find(stop)) >= 0)]
         shown = after_thoughts(text) if has_thoughts(text) else text
-        thoughts = text.removesuffix(shown) if has_thoughts(text) else ""
+        thoughts = text.removesuffix(shown)
         calls = self._calls(text, request.tools) if request.tools else ()
         if calls:
             shown = shown.partition(_CALL)[0].strip() if _CALL in shown else ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from harness.training.gateway.answers import Answer
-from harness.training.gateway.chat_requests import Refused
+from harness.training.gateway.chat_requests import ChatRequest, Refused
 
 _CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
 _REASONS: Final = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
@@ -120,7 +120,7 @@ def reply(answer: Answer, model: str) -> dict[str, Any]:
     }
 
 
-def events(answer: Answer, model: str) -> Iterator[str]:
+def events(answer: Answer, _: ChatRequest, model: str) -> Iterator[str]:
     """Yield the events of a stream, each block in one."""
     whole = reply(answer, model)
     begun = {**whole, "content": [], "stop_reason": None}

@@ -117,12 +117,8 @@ def _call(given: Any, where: str) -> ServedCall:
     if not isinstance(given, dict):
         raise Refused(f"{where} must be an object, got {type(given).__name__}", param=where)
     function = _typed(given, "function", dict, where=f"{where}.")
-    texts = (given | {"id": given.get("id")}, function, function)
-    values = [
-        _typed(fields, name, str, where=f"{where}.")
-        for fields, name in zip(texts, ("id", "name", "arguments"), strict=True)
-    ]
-    return ServedCall(*values)
+    places = ((given, "id"), (function, "name"), (function, "arguments"))
+    return ServedCall(*(_typed(one, name, str, where=f"{where}.") for one, name in places))
 
 
 def _content(given: Any, where: str, *, may_lack: bool) -> Content:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -66,15 +67,14 @@ class Gateway:
         self.options, self.weights = options, 0
         self._completer, self._sessions = completer, sessions
         self._answers = AnswerMaker(chat_tokenizer, options.tool_format)
-        self.book = RolloutBook(options.group_size, self._make_memory)
+        make_memory = partial(
+            TokenMemory, self._answers.write_calls, strip_thoughts=options.strip_thoughts
+        )
+        self.book = RolloutBook(options.group_size, make_memory)
         self._lock = threading.Lock()
         self._jobs: deque[_Job] = deque()
         self._wake: Callable[[], object] | None = None
         self._closed = False
-
-    def _make_memory(self) -> TokenMemory:
-        strip = self.options.strip_thoughts
-        return TokenMemory(self._answers.write_calls, strip_thoughts=strip)
 
     def answer(
         self, rollout: OpenRollout, request: ChatRequest, has_left: Callable[[], bool]
@@ -95,7 +95,8 @@ class Gateway:
             # Failed requests count, so that a repeated one has another seed.
             number, rollout.num_requests = rollout.num_requests, rollout.num_requests + 1
         try:
-            seed = seed_of(self.options.seed, _number_of(rollout.name), number)
+            name = int.from_bytes(sha256(rollout.name.encode()).digest()[:7])
+            seed = seed_of(self.options.seed, name, number)
             completion, weights = self._ask(prompt.messages, self._sampling(request), seed)
             answer = self._answers.answer(request, completion)
             if has_left():
@@ -220,7 +221,3 @@ class Gateway:
 
 def _stopping() -> Refused:
     return Refused("the gateway stops", 503, "stopping")
-
-
-def _number_of(name: str) -> int:
-    return int.from_bytes(sha256(name.encode()).digest()[:7])

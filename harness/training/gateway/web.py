@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Final
 
 from flask import Flask, Response, request
@@ -34,8 +35,8 @@ def create_app(gateway: Gateway, token: str = "", max_body_bytes: int = MAX_BODY
     app.register_error_handler(Exception, _error)
     app.add_url_rule("/healthz", "healthz", lambda: _reply({"status": "ok"}))
     views: dict[str, Callable[..., Response]] = {
-        "chat/completions": _chat_view(gateway),
-        "messages": _messages_view(gateway),
+        "chat/completions": _view(gateway, openai_replies, lambda body: body),
+        "messages": _view(gateway, anthropic_messages, anthropic_messages.as_chat),
     }
     for path, view in views.items():
         for start in ("", "/rollouts/<rollout_id>"):
@@ -74,28 +75,20 @@ def _add_rollouts(app: Flask, gateway: Gateway) -> None:
     app.add_url_rule("/v1/rollouts/<rollout_id>/reward", "reward", reward, methods=["POST"])
 
 
-def _chat_view(gateway: Gateway) -> Callable[..., Response]:
-    def chat(rollout_id: str = "") -> Response:
-        chat_request = chat_requests.read(_body())
-        answer = gateway.answer(_rollout(gateway, rollout_id), chat_request, _has_left())
-        if chat_request.stream:
-            return _stream(
-                "".join(openai_replies.events(answer, chat_request, gateway.options.model))
-            )
-        return _reply(openai_replies.reply(answer, gateway.options.model))
+def _view(
+    gateway: Gateway, protocol: ModuleType, as_chat: Callable[[Any], Any]
+) -> Callable[..., Response]:
+    """Return the view that answers requests of a protocol with its `reply` and its `events`."""
 
-    return chat
+    def view(rollout_id: str = "") -> Response:
+        asked, model = chat_requests.read(as_chat(_body())), gateway.options.model
+        answer = gateway.answer(_rollout(gateway, rollout_id), asked, _has_left())
+        if asked.stream:
+            events = "".join(protocol.events(answer, asked, model))
+            return Response(events, mimetype="text/event-stream")
+        return _reply(protocol.reply(answer, model))
 
-
-def _messages_view(gateway: Gateway) -> Callable[..., Response]:
-    def messages(rollout_id: str = "") -> Response:
-        chat_request = chat_requests.read(anthropic_messages.as_chat(_body()))
-        answer = gateway.answer(_rollout(gateway, rollout_id), chat_request, _has_left())
-        if chat_request.stream:
-            return _stream("".join(anthropic_messages.events(answer, gateway.options.model)))
-        return _reply(anthropic_messages.reply(answer, gateway.options.model))
-
-    return messages
+    return view
 
 
 def _rollout(gateway: Gateway, rollout_id: str) -> OpenRollout:
@@ -145,7 +138,3 @@ def _error(error: Exception) -> Response:
 
 def _reply(value: dict[str, Any], status: int = 200) -> Response:
     return Response(serialization.dumps(value), status=status, mimetype="application/json")
-
-
-def _stream(events: str) -> Response:
-    return Response(events, mimetype="text/event-stream")

@@ -83,7 +83,8 @@ class GroupStream:
         room = await self._player.max_open_groups()
         running: dict[asyncio.Task[list[Rollout]], int] = {}
         try:
-            while self._may_follow() or running:
+            num_groups = self._size * self._steps
+            while self._again or self._next < num_groups or running:
                 while len(running) < room and (number := self._begin()) is not None:
                     step, index = divmod(number, self._size)
                     task = asyncio.create_task(self._player.play_group(step, index))
@@ -103,10 +104,6 @@ class GroupStream:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-
-    def _may_follow(self) -> bool:
-        """Return whether there are groups that have not begun."""
-        return bool(self._again) or self._next < self._size * self._steps
 
     def _begin(self) -> int | None:
         """Return the number of the group that begins now; None if none may."""

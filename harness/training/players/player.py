@@ -16,7 +16,6 @@ from harness.inference.completers import Completer
 from harness.inference.completers.hf import HFCompleter
 from harness.inference.completers.repeated_prompts import RepeatedPrompts
 from harness.model.policy import Policy
-from harness.rollouts.agent import Agent
 from harness.rollouts.branches import Branches, cost
 from harness.rollouts.build import make_agent, make_pool
 from harness.rollouts.collect import collect, collect_distributed
@@ -173,20 +172,15 @@ class Player:
 
     def _state_returns(self) -> StateReturns | None:
         """Return the player of a step's continuations; None if the method needs none."""
-        method = self._config.method
+        method, agent = self._config.method, self._agent
         if not self._continuations:
             return None
-        player = AgentContinuations(self._continuing_agent(), self._config.rollout.max_live)
+        if isinstance(agent.completer, HFCompleter):  # each prompt is continued several times
+            repeated, tokens = RepeatedPrompts(agent.completer), self._policy.chat_tokenizer
+            agent = make_agent(self._config, repeated, self._config.agent.temperature, tokens)
+        player = AgentContinuations(agent, self._config.rollout.max_live)
         gamma = method.credit.get("gamma", 1.0)
         return StateReturns(player, self._continuations, method.reward, gamma, method.reward_scale)
-
-    def _continuing_agent(self) -> Agent:
-        """Return an agent that keeps the cache of a prompt: each is continued `count` times."""
-        completer = self._agent.completer
-        if not isinstance(completer, HFCompleter):
-            return self._agent
-        repeated, tokens = RepeatedPrompts(completer), self._policy.chat_tokenizer
-        return make_agent(self._config, repeated, self._config.agent.temperature, tokens)
 
     def _cost(self, returns: StateReturns | None) -> dict[str, float]:
         """Return the figures of a step's continuations, of all processes; none without them."""
@@ -241,6 +235,7 @@ def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
     """Return the figures of a step's rollouts, under `rollout/`."""
     turns = [turn for rollout in rollouts for turn in rollout.turns]
     context_limited = sum(r.stop_reason is StopReason.CONTEXT_LIMIT for r in rollouts)
+    summaries = sum(turn.summary is not None for turn in turns)
     return {
         "rollout/context_limit_share": context_limited / len(rollouts),
         "rollout/success": sum(r.success for r in rollouts) / len(rollouts),
@@ -251,16 +246,10 @@ def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
         "rollout/prompt_tokens": sum(len(t.completion.prompt_ids) for t in turns) / len(turns),
         "rollout/response_tokens": sum(len(t.completion.response_ids) for t in turns) / len(turns),
         **_thought_figures([turn.completion for turn in turns]),
-        **_summary_figures(rollouts),
+        **({"rollout/summaries": summaries / len(rollouts)} if summaries else {}),
         "rollout/lost_groups": float(lost),
         **_success_by_family(rollouts),
     }
-
-
-def _summary_figures(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Return the mean number of an episode's summaries, if there are any."""
-    written = sum(turn.summary is not None for rollout in rollouts for turn in rollout.turns)
-    return {"rollout/summaries": written / len(rollouts)} if written else {}
 
 
 def _thought_figures(answers: Sequence[Completion]) -> dict[str, float]:

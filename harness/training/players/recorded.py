@@ -31,17 +31,17 @@ class RecordedPlayer:
 
     def __init__(self, config: Config, policy: Policy) -> None:
         """Read and check the files."""
-        source, most = config.rollout, policy.max_length
+        source = config.rollout
         self._groups: dict[str, list[Rollout]] = {}
         self.data_version = ""
         for file in source.recorded:
             if preferences.is_file_of(file):
                 for i, pair in enumerate(recorded_files.read_preferences(file)):
                     compared = self._groups[f"{file} {i}"] = _compared(pair, i, policy)
-                    _check_turns(file, compared, most, policy)
+                    _check_turns(file, compared, policy)
                 continue
             self.data_version = str(recorded_files.header(file)["data_version"])
-            for rollout in _usable(file, most, policy):
+            for rollout in _usable(file, policy):
                 self._groups.setdefault(f"{file} {rollout.group}", []).append(rollout)
         if not self._groups:
             raise ConfigError(
@@ -65,19 +65,20 @@ class RecordedPlayer:
         """Do nothing: no environment is open."""
 
 
-def _usable(file: str, most: int, policy: Policy) -> list[Rollout]:
+def _usable(file: str, policy: Policy) -> list[Rollout]:
     """Return the rollouts of a file without errors, each with a turn."""
     try:
         rollouts = rollout_files.read(file).rollouts
     except DataError as e:
         raise ConfigError(f"rollout.recorded: {e}") from None
     kept = [rollout for rollout in rollouts if rollout.turns and not rollout.error]
-    _check_turns(file, kept, most, policy)
+    _check_turns(file, kept, policy)
     return kept
 
 
-def _check_turns(file: str, rollouts: Sequence[Rollout], most: int, policy: Policy) -> None:
-    """Refuse turns without tokens, with unknown ones, and those longer than `most` tokens."""
+def _check_turns(file: str, rollouts: Sequence[Rollout], policy: Policy) -> None:
+    """Refuse turns without tokens, with unknown ones, and those longer than the model's context."""
+    most = policy.max_length
     for answer in (one for rollout in rollouts for turn in rollout.turns for one in turn.answers):
         length = len(answer.prompt_ids) + len(answer.response_ids)
         if not answer.logprobs:

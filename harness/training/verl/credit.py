@@ -99,7 +99,8 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         rollouts, first = rollouts_of(batch.keys, extra_fields, own)
         credit = self._credit.assign(rollouts)
         self._keep(rollouts, credit)
-        metrics |= rollout_figures(rollouts, self._lost(rollouts)) | self._credit.diagnose(credit)
+        lost = self._recipe.rollout.tasks_per_step - len({one.group for one in rollouts})
+        metrics |= rollout_figures(rollouts, lost) | self._credit.diagnose(credit)
         masks = data["response_mask"].unbind()  # a jagged tensor: each row has its length, [T]
         rows = [
             torch.zeros(mask.shape[0]) if start is None else _row(credit, start, about[TURNS])
@@ -123,10 +124,6 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         about = recorded_files.step_header(config, "", step, tokens=whole)
         path, columns = self._folder.rollouts(step), credit.columns()
         rollout_files.write(path, rollouts, columns, tokens=whole, images=whole, about=about)
-
-    def _lost(self, rollouts: Sequence[Rollout]) -> int:
-        """Return how many groups of the step are missing."""
-        return self._recipe.rollout.tasks_per_step - len({one.group for one in rollouts})
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
         """Return the multiple of rows that equal mini-batches, shared by all workers, need."""

@@ -18,10 +18,10 @@ from harness.inference.completers.local_answers import GeneratedTokens, completi
 from harness.model.packing import Sample, samples
 from harness.model.tokenizer import ChatTokenizer
 from harness.rollouts import codec
-from harness.rollouts.build import make_agent, make_eval_pool, make_pool
+from harness.rollouts.build import make_agent
 from harness.rollouts.collect import collect
 from harness.rollouts.env_pool import EnvPool
-from harness.training.verl.recipe import recipe_of
+from harness.training.verl.recipe import pool_of, recipe_of
 from harness.training.verl.settings import NAME
 from harness.types.errors import ConfigError, TrainingError
 from harness.types.messages import Message, images_of
@@ -132,10 +132,7 @@ class Worker:
 
     def _pool(self, split: str, *, is_evaluated: bool) -> EnvPool:
         if split not in self._pools:
-            config = self.config
-            self._pools[split] = (
-                make_eval_pool(config, split) if is_evaluated else make_pool(config, split, 1)
-            )
+            self._pools[split] = pool_of(self.config, split, is_evaluated=is_evaluated)
         return self._pools[split]
 
 

@@ -12,6 +12,7 @@ from harness.config import Config
 from harness.evaluation.evaluate import choose
 from harness.preflight import defaults
 from harness.rollouts.build import make_eval_pool, make_pool
+from harness.rollouts.env_pool import EnvPool
 from harness.training.verl.settings import NAME
 from harness.types import plugins
 from harness.types.errors import ConfigError
@@ -42,22 +43,22 @@ def write_tasks(config: Config, folder: Path) -> dict[str, str]:
     """Write the tasks of training and of evaluation as verl reads them, and return its settings."""
     from datasets import Dataset
 
-    pool = make_pool(config, config.env.train_split, 1)
-    trained = list(pool.tasks())
-    pool.close()
-    split = str(config.eval.split)
-    pool = make_eval_pool(config, split)
-    evaluated = choose(pool.tasks(), config.eval.tasks)
-    pool.close()
     found = {}
-    for name, tasks, own in (
-        ("train", trained, config.env.train_split),
-        ("val", evaluated, split),
-    ):
+    for name, split in (("train", config.env.train_split), ("val", str(config.eval.split))):
+        is_evaluated = name == "val"
+        pool = pool_of(config, split, is_evaluated=is_evaluated)
+        tasks = choose(pool.tasks(), config.eval.tasks if is_evaluated else None)
+        pool.close()
         path = folder / f"{name}.parquet"
-        Dataset.from_list(list(_rows(tasks, own, is_evaluated=name == "val"))).to_parquet(str(path))
+        rows = list(_rows(tasks, split, is_evaluated=is_evaluated))
+        Dataset.from_list(rows).to_parquet(str(path))
         found[f"data.{name}_files"] = str(path)
     return found
+
+
+def pool_of(config: Config, split: str, *, is_evaluated: bool) -> EnvPool:
+    """Return the environments of a split, for evaluations or for training."""
+    return make_eval_pool(config, split) if is_evaluated else make_pool(config, split, 1)
 
 
 def _rows(tasks: Sequence[str], split: str, *, is_evaluated: bool) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -33,14 +34,20 @@ def start(config: Config, further: Mapping[str, Any]) -> Path:
     verl is missing, the recipe has what verl cannot do, or the run exists; `TrainingError` if verl
     fails.
     """
+    from harness.training.verl.recipe import write_tasks
+
     _check_installed()
     settings = translate(config)
     config = resolve(config)
     folder = RunFolder.from_config(config)
     is_made = config.policy.model in TINY_MODELS or config.warmstart.episodes > 0
-    model = _begun(config) if is_made else _created(config, folder)
+    model = _begun(config) if is_made else converted.folder_of(config.policy.model)
+    if not is_made:
+        folder.create(config)
+        folder.lock.release()
     own = folder.path.resolve()
-    settings |= _places(own, model) | _tasks(config, own / "verl") | dict(further)
+    (own / "verl").mkdir(parents=True, exist_ok=True)
+    settings |= _places(own, model) | write_tasks(config, own / "verl") | dict(further)
     fsync.write(own / SETTINGS, json.dumps(settings, indent=1))
     return resume(own)
 
@@ -97,8 +104,6 @@ def literal(value: Any) -> str:
 
 
 def _check_installed() -> None:
-    import importlib.util
-
     if importlib.util.find_spec("verl") is None:
         raise ConfigError(imports.missing("verl", "harness,verl"))
 
@@ -114,13 +119,6 @@ def _begun(config: Config) -> Path:
     return model
 
 
-def _created(config: Config, folder: RunFolder) -> str:
-    """Make a run's folder, and return the name of the model."""
-    folder.create(config)
-    folder.lock.release()
-    return converted.folder_of(config.policy.model)
-
-
 def _places(folder: Path, model: Path | str) -> dict[str, Any]:
     """Return where verl finds the model and the recipe, and where it writes."""
     return {
@@ -132,10 +130,3 @@ def _places(folder: Path, model: Path | str) -> dict[str, Any]:
         "trainer.experiment_name": folder.name,
         "agentgyms.recipe": str(folder / "config.json"),
     }
-
-
-def _tasks(config: Config, folder: Path) -> dict[str, str]:
-    from harness.training.verl.recipe import write_tasks
-
-    folder.mkdir(parents=True, exist_ok=True)
-    return write_tasks(config, folder)

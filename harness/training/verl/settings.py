@@ -52,23 +52,21 @@ def translate(config: Config) -> dict[str, Any]:
         lines = "".join(f"\n- {one}" for one in refused)
         raise ConfigError(f"verl cannot train this recipe:{lines}")
     values = flat(config)
-    found = {place: values[name] for name, place in THEIRS.items()}
-    for part in (_fixed(), _policy(config), _lengths(config), _rollout(config), _loss(config)):
-        found |= part
-    return found | _evaluation(config) | _optimizer(config) | _log(config)
+    found = {place: values[name] for name, place in THEIRS.items()} | _FIXED
+    for part in (_policy, _lengths, _rollout, _update, _evaluation, _log):
+        found |= part(config)
+    return found
 
 
-def flat(config: Config) -> dict[str, Any]:
+def flat(config: configs.Section) -> dict[str, Any]:
     """Return all settings by their dotted names, free tables as one value."""
-    return dict(_leaves(config, ""))
-
-
-def _leaves(section: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    for name, value in section:
+    found: dict[str, Any] = {}
+    for name, value in config:
         if isinstance(value, configs.Section):
-            yield from _leaves(value, f"{prefix}{name}.")
+            found |= {f"{name}.{inner}": one for inner, one in flat(value).items()}
         else:
-            yield f"{prefix}{name}", value
+            found[name] = value
+    return found
 
 
 def place_of(name: str, places: Mapping[str, Any]) -> str | None:
@@ -123,26 +121,25 @@ def _refused_values(config: Config) -> Iterator[str]:
         yield "method.loss.ratio is 'turn' in a transcript: verl has 'token' and 'sequence'"
 
 
-def _fixed() -> dict[str, Any]:
-    """Return the settings that are the same for all recipes."""
-    return {
-        "trainer.v1.trainer_mode": NAME,
-        "trainer.total_epochs": 1_000_000,  # its steps end the run
-        "trainer.project_name": NAME,
-        "data.return_raw_chat": True,
-        "data.filter_overlong_prompts": False,
-        "data.dataloader_num_workers": 0,
-        f"{_ROLLOUT}.agent.default_agent_loop": NAME,
-        f"{_ROLLOUT}.calculate_log_probs": True,
-        f"{_ACTOR}.use_dynamic_bsz": True,
-        f"{_ACTOR}.strategy": "fsdp2",
-        "algorithm.adv_estimator": "grpo",  # ours comes in its place; this one needs no critic
-        "algorithm.use_kl_in_reward": False,
-    }
+_FIXED: Final = {
+    "trainer.v1.trainer_mode": NAME,
+    "trainer.total_epochs": 1_000_000,  # its steps end the run
+    "trainer.project_name": NAME,
+    "data.return_raw_chat": True,
+    "data.filter_overlong_prompts": False,
+    "data.dataloader_num_workers": 0,
+    f"{_ROLLOUT}.agent.default_agent_loop": NAME,
+    f"{_ROLLOUT}.calculate_log_probs": True,
+    f"{_ACTOR}.use_dynamic_bsz": True,
+    f"{_ACTOR}.strategy": "fsdp2",
+    "algorithm.adv_estimator": "grpo",  # ours comes in its place; this one needs no critic
+    "algorithm.use_kl_in_reward": False,
+}
+"""The settings that are the same for all recipes."""
 
 
 def _policy(config: Config) -> dict[str, Any]:
-    policy = config.policy
+    policy, targets = config.policy, list(config.policy.lora.targets)
     weights, arithmetic = _DTYPES[policy.precision]
     found: dict[str, Any] = {
         f"{_MODEL}.path": converted.folder_of(policy.model),
@@ -154,20 +151,19 @@ def _policy(config: Config) -> dict[str, Any]:
         f"{_ROLLOUT}.dtype": arithmetic,
         f"{_ACTOR}.fsdp_config.optimizer_offload": policy.offload is not None,
         f"{_ACTOR}.fsdp_config.param_offload": policy.offload == "parameters",
-        f"{_MODEL}.target_modules": _targets(policy.lora.targets),
+        f"{_MODEL}.target_modules": targets[0] if targets == ["all-linear"] else targets,
     }
     if policy.attention is not None:
         found[f"{_MODEL}.override_config"] = {"attn_implementation": policy.attention}
     return found
 
 
-def _targets(targets: tuple[str, ...]) -> str | list[str]:
-    return targets[0] if targets == ("all-linear",) else list(targets)
-
-
 def _lengths(config: Config) -> dict[str, Any]:
     """Return the lengths of sequences: verl counts a prompt, and what follows it, apart."""
-    answer, whole = config.agent.max_tokens, config.agent.max_context or _longest(config)
+    from harness.preflight.model_shapes import shape_of
+
+    whole = config.agent.max_context or shape_of(config.policy).max_length
+    answer = config.agent.max_tokens
     transcript = config.agent.context == "transcript"
     return {
         "data.max_prompt_length": whole if transcript else whole - answer,
@@ -176,32 +172,24 @@ def _lengths(config: Config) -> dict[str, Any]:
     }
 
 
-def _longest(config: Config) -> int:
-    """Return the model's limit of a sequence."""
-    from harness.preflight.model_shapes import shape_of
-
-    return shape_of(config.policy).max_length
-
-
 def _rollout(config: Config) -> dict[str, Any]:
     rollout, engine = config.rollout, dict(config.rollout.engine)
-    found: dict[str, Any] = {f"{_ROLLOUT}.name": "vllm"}
+    found: dict[str, Any] = {
+        f"{_ROLLOUT}.name": "vllm",
+        f"{_ROLLOUT}.tensor_model_parallel_size": engine.pop("tensor_parallel_size", 1),
+        f"{_CORRECTION}.bypass_mode": rollout.old_logprobs == "rollout",
+    }
     if "gpu_memory_utilization" in engine:
         found[f"{_ROLLOUT}.gpu_memory_utilization"] = engine.pop("gpu_memory_utilization")
-    if "tensor_parallel_size" in engine:
-        found[f"{_ROLLOUT}.tensor_model_parallel_size"] = engine.pop("tensor_parallel_size")
-    else:
-        found[f"{_ROLLOUT}.tensor_model_parallel_size"] = 1
     if engine:
         found[f"{_ROLLOUT}.engine_kwargs.vllm"] = engine
-    found[f"{_CORRECTION}.bypass_mode"] = rollout.old_logprobs == "rollout"
     if rollout.correction == "clip":
         found[f"{_CORRECTION}.rollout_is"] = "token"
         found[f"{_CORRECTION}.rollout_is_threshold"] = rollout.correction_bounds["cap"]
     return found
 
 
-def _loss(config: Config) -> dict[str, Any]:
+def _update(config: Config) -> dict[str, Any]:
     loss = config.method.loss
     mode = _AGGREGATIONS[loss["aggregation"]]
     found: dict[str, Any] = {
@@ -214,6 +202,8 @@ def _loss(config: Config) -> dict[str, Any]:
         f"{_ACTOR}.kl_loss_coef": loss["kl_coefficient"],
         f"{_ACTOR}.kl_loss_type": _KL[loss["kl"]],
         f"{_ACTOR}.entropy_coeff": loss["entropy_coefficient"],
+        f"{_ACTOR}.optim.betas": list(config.optimizer.betas),
+        f"{_MODEL}.use_remove_padding": config.optimizer.packing != "padded",
     }
     if loss["constant"] is not None:
         found[f"{_ACTOR}.loss_agg_mode"] = f"{mode}-norm"
@@ -228,13 +218,6 @@ def _evaluation(config: Config) -> dict[str, Any]:
         "trainer.val_before_train": True,
         f"{_ROLLOUT}.val_kwargs.temperature": evaluation.temperature,
         f"{_ROLLOUT}.val_kwargs.do_sample": evaluation.temperature > 0,
-    }
-
-
-def _optimizer(config: Config) -> dict[str, Any]:
-    return {
-        f"{_MODEL}.use_remove_padding": config.optimizer.packing != "padded",
-        f"{_ACTOR}.optim.betas": list(config.optimizer.betas),
     }
 
 

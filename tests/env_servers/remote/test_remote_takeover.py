@@ -165,15 +165,17 @@ def test_a_killed_and_restarted_server_goes_on(processes):
     processes.append(_serve(port))
     env = gym.make(CORRIDOR, url=f"http://127.0.0.1:{port}", token=TOKEN).unwrapped
 
+    back = threading.Timer(0.2, lambda: processes.append(_serve(port)))
+
     def trouble(turn: int) -> None:
         if turn != 2:
             return
         processes[0].send_signal(signal.SIGKILL)
         processes[0].wait()
-        # It comes back while the client is already asking for it.
-        threading.Timer(0.2, lambda: processes.append(_serve(port))).start()
+        back.start()  # it comes back while the client is already asking for it
 
     play_both(env, trouble)
+    back.join()
     assert len(processes) == 2
     env.close()
 

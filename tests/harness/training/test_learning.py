@@ -192,7 +192,7 @@ def test_who_can_do_without_padding_and_who_does(policy):
     eager = policy.trainable_copy()
     eager.model.set_attn_implementation("eager")
     eager.set_padding_free(None)
-    with pytest.raises(ConfigError, match=r"its attention is 'eager'.*set it to false"):
+    with pytest.raises(ConfigError, match=r"its attention is 'eager'.*leave it out"):
         eager.set_padding_free(True)
     windowed = policy.trainable_copy()
     windowed.model.config.layer_types = ["full_attention", "sliding_attention"]

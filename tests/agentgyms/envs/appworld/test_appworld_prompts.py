@@ -74,12 +74,14 @@ def test_the_version_of_a_style_covers_its_rules_and_its_example(tmp_path, monke
     for path in (prompts._PARTS / "appworld").iterdir():
         (parts / path.name).write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     monkeypatch.setattr(prompts, "_PARTS", tmp_path)
+    prompts._compile.cache_clear()
     after = {name: prompts.load(name, ENV_ID).version for name in before}
     assert {name: before[name] != after[name] for name in before} == {
         "think": True,
         "direct": True,
         "compact": False,
     }
+    prompts._compile.cache_clear()
 
 
 def test_the_tiny_style_shows_the_goal_and_what_was_said():
