@@ -68,7 +68,7 @@ class CreditAssignment:
         advantage = credit.get(self._name)(rows, **self._settings)  # [N], or [A] by token
         if not by_token:
             return Credit(rows, rows, advantage)
-        reduced = {
+        reduced: dict[str, Any] = {
             name: _TURN_REDUCTIONS[name](column, lengths) for name, column in _filled(rows).items()
         }
         return Credit(rows, replace(turns, **reduced), by_turn(advantage, lengths))
