@@ -56,7 +56,7 @@ class OffloadedAdamW(torch.optim.AdamW):
 
 
 def make_optimizer(
-    model: Any, config: OptimizerConfig, *, offload: bool = False
+    model: torch.nn.Module, config: OptimizerConfig, *, offload: bool = False
 ) -> torch.optim.Optimizer:
     """Return the optimizer of a model's trainable parameters.
 
@@ -68,7 +68,7 @@ def make_optimizer(
         return _adamw(trained, config, offload=offload)
     check_optimizer(config, sharded=is_sharded(trained))
     embeddings = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
-    layers = [*embeddings, model.get_output_embeddings()]
+    layers = [*embeddings, model.get_output_embeddings()]  # type: ignore[operator]
     apart = {id(layer.weight) for layer in layers if layer is not None}
     matrices: list[Any] = []
     others: list[Any] = []
