@@ -37,11 +37,12 @@ class PackedLinear(torch.nn.Linear):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return `x @ weight.T + bias`. Shape [..., outputs]."""
-        if torch.is_grad_enabled() or x.dtype != torch.bfloat16:
+        weight = self.weight
+        # torch counts no changes of tensors that were made in inference mode
+        if torch.is_grad_enabled() or x.dtype != torch.bfloat16 or weight.is_inference():
             return super().forward(x)
         operators: Any = torch.ops.mkldnn
-        weight = self.weight
-        version = weight.data_ptr(), 0 if weight.is_inference() else weight._version
+        version = weight.data_ptr(), weight._version
         if version != self._packed_version:
             self._packed = operators._reorder_linear_weight(weight.detach(), _ROWS)
             self._packed_version = version
