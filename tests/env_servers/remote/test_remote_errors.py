@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -553,7 +554,8 @@ def test_how_long_a_server_lets_wait(stranger, monkeypatch, told, waited, status
     headers = {"Agentgyms-Protocol": "1"} | ({} if told is None else {"Retry-After": told})
     _Answers.reply = (status, headers, json.dumps(error_codes.body(code, "no")).encode())
     pauses: list[float] = []
-    monkeypatch.setattr("agentgyms.remote.endpoint.time.sleep", pauses.append)
+    ours = SimpleNamespace(**vars(time) | {"sleep": pauses.append})  # other threads sleep, too
+    monkeypatch.setattr("agentgyms.remote.endpoint.time", ours)
     patience = Patience(attempts=2, pause_s=0, full_s=0)
     with pytest.raises(errors.ServerFull) as caught:
         RemoteEnv(CORRIDOR, url=stranger, patience=patience)
