@@ -261,7 +261,7 @@ def test_no_state_that_decides_results_changes():
 def test_decoding_is_compared_once_for_each_policy(monkeypatch):
     policy, calls = policy_of("llama"), []
     usual = decoding_check.difference
-    counted = lambda one: calls.append(one) or usual(one)
+    counted = lambda one, **named: calls.append(one) or usual(one, **named)
     monkeypatch.setattr(decoding_check, "difference", counted)
     HFCompleter(policy)
     HFCompleter(policy)

@@ -403,7 +403,7 @@ def test_a_run_says_at_its_beginning_that_dropout_is_off(tmp_path, kind, drops):
 @pytest.mark.parametrize("more", [(), ("rollout.max_live=32",), ("policy.lora.rank=4",)])
 def test_a_refusal_for_memory_proposes_values_that_fit(gigabytes, more):
     tiny = "policy.tiny={layers=8, hidden=512, heads=8, feed_forward=1024, max_length=16384}"
-    given = [tiny, "policy.device=cpu", *more]
+    given = [tiny, "policy.device=cpu", "policy.precision=float32", *more]
     config = defaults.resolve(configs.load("corridor-tiny", given))
     shape = model_shapes.shape_of(config.policy)
     machine = Machine("cpu", memory=gigabytes * 10**9)
@@ -422,8 +422,8 @@ def test_a_refusal_for_memory_proposes_values_that_fit(gigabytes, more):
 
 def test_a_context_that_a_recipe_sets_is_not_proposed_shorter():
     tiny = "policy.tiny={layers=8, hidden=512, heads=8, feed_forward=1024, max_length=16384}"
-    config = configs.load("corridor-tiny", [tiny, "policy.device=cpu", "agent.max_context=8000"])
-    config = defaults.resolve(config)
+    own = [tiny, "policy.device=cpu", "policy.precision=float32", "agent.max_context=8000"]
+    config = defaults.resolve(configs.load("corridor-tiny", own))
     machine = Machine("cpu", memory=4 * 10**9)
     values = missing.fitting(config, model_shapes.shape_of(config.policy), machine)
     assert values
