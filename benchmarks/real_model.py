@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from harness.rollouts.player import make_pool, make_prompt_agent
 from training_rates import SEED, Clock, Rate, median_ratio
 from training_update import SETTINGS, BareLoop, twin
 
@@ -30,6 +29,7 @@ from harness.model.packing import Sample, micro_batches, to_batch
 from harness.model.policy import Policy
 from harness.model.weights.packed_linear import PackedLinear
 from harness.preflight.defaults import resolve
+from harness.rollouts.build import make_pool, make_prompt_agent
 from harness.rollouts.collect import collect
 from harness.rollouts.demonstrations import Demonstrator
 from harness.rollouts.views import Decision, EpisodeView

@@ -51,6 +51,7 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
     ) -> None:
         self._is_plain = not (settings.get("file") or sys.stderr).isatty()
         self._beside, self._ended = beside, threading.Event()
+        self._began = time.monotonic()
         if ProgressBar._next_line is None:
             ProgressBar._next_line = time.monotonic() + min(FIRST_S, EVERY_S)
         if self._is_plain:
@@ -70,10 +71,15 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
             self.postfix = self._beside()
         if not self._is_plain:
             super().display(msg, pos)
-        elif msg is None and time.monotonic() >= (self._next_line or 0.0):
+        elif msg is None and self._is_due():
             ProgressBar._next_line = time.monotonic() + EVERY_S
             self.fp.write(f"{self}\n")
             self.fp.flush()
+
+    def _is_due(self) -> bool:
+        """Return whether a line may be written; work that is soon done writes none."""
+        now = time.monotonic()
+        return now >= (self._next_line or 0.0) and now - self._began >= min(FIRST_S, EVERY_S) / 2
 
     def clear(self, nolock: bool = False) -> None:
         """Make room for another message; a line stays."""

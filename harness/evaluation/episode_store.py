@@ -69,8 +69,8 @@ class Store:
         return self._spans[key].end
 
     def successes(self) -> int:
-        """Return how many units were solved by any trial."""
-        return sum(span.success for span in self._spans.values())
+        """Return how many units were solved by any trial. Any thread may ask."""
+        return sum(span.success for span in list(self._spans.values()))
 
     def append(self, key: UnitKey, trials: Sequence[Recording]) -> None:
         """Append a unit's episodes to the file and wait until they are on the disk.

@@ -11,7 +11,6 @@ from agentgyms.data.progress_bar import ProgressBar
 from harness import config as configs
 from harness.evaluation import run_checkpoints
 from harness.model import hub
-from harness.model.adapters import DESCRIPTION, base_of
 from harness.model.weights import converted
 from harness.runs import checkpoints
 from harness.types.errors import ConfigError
@@ -62,7 +61,7 @@ def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
     if not folder.is_dir():
         return Source(name, local=False)
     described = _read(folder / "config.json")
-    if "model_type" in described or (folder / DESCRIPTION).is_file():
+    if "model_type" in described or (folder / hub.ADAPTERS).is_file():
         return _model(folder)
     raise ConfigError(
         f"model.name: the folder {name!r} holds neither a model (a config.json with its "
@@ -81,7 +80,7 @@ def is_run(folder: Path) -> bool:
         return False
     hub.check_files(folder)
     described = _read(folder / "config.json")
-    if "model_type" in described or (folder / DESCRIPTION).is_file():
+    if "model_type" in described or (folder / hub.ADAPTERS).is_file():
         return False
     return "policy" in described or (folder / "checkpoints").is_dir()
 
@@ -137,11 +136,13 @@ def digest(folder: str | Path) -> str:
     These are weights, configuration, tokenizer and chat template, and the base model of adapters;
     other files, such as an optimizer's state, do not count.
     """
+    from harness.model.adapters import base_of  # needs torch
+
     folder, left_out = Path(folder), set(_NOT_THE_MODEL)
     base = base_of(folder)
     below = digest(base) if base is not None and Path(base).is_dir() else ""
     if below:
-        left_out.add(DESCRIPTION)
+        left_out.add(hub.ADAPTERS)
     files = sorted(
         {file for kind in _KINDS_OF_FILES for file in folder.glob(kind) if file.is_file()}
         - {folder / name for name in left_out}

@@ -28,7 +28,6 @@ from harness.types.json_files import read_object
 ADAPTER: Final = "default"
 """peft's name of a model's only adapter."""
 
-DESCRIPTION: Final = "adapter_config.json"
 BASE_FOLDER: Final = "base"
 """Subfolder of a run for the adapters' base model, if it is stored nowhere else."""
 
@@ -170,7 +169,7 @@ def base_of(folder: str | Path) -> str | None:
     model.
     """
     hub.check_files(Path(folder))
-    file = Path(folder) / DESCRIPTION
+    file = Path(folder) / hub.ADAPTERS
     if not file.exists():
         return None
     base = read_object(file, ConfigError).get("base_model_name_or_path")
@@ -187,7 +186,7 @@ def base_of(folder: str | Path) -> str | None:
             if (above / BASE_FOLDER / "config.json").is_file():
                 return str(above / BASE_FOLDER)
         base = converted.base_again(base) or base
-    if (Path(base) / DESCRIPTION).is_file():
+    if (Path(base) / hub.ADAPTERS).is_file():
         raise ConfigError(f"{file} is on adapters, {base!r:.110}: merge those into their model")
     return base
 
@@ -242,7 +241,7 @@ def save(model: Any, folder: Path, state: Mapping[str, Any] | None = None) -> No
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Setting `save_embedding_layers`", UserWarning)
         model.save_pretrained(folder, state_dict=dict(state))
-    file = folder / DESCRIPTION
+    file = folder / hub.ADAPTERS
     described = json.loads(file.read_text(encoding="utf-8"))
     described["target_modules"] = sorted(described["target_modules"])  # peft's order is random
     file.write_text(json.dumps(described, indent=1, sort_keys=True) + "\n", encoding="utf-8")

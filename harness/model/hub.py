@@ -23,6 +23,9 @@ ONE_FILE: Final = "model.safetensors"
 INDEX: Final = "model.safetensors.index.json"
 """Names of a model's weights: one file, or the list of several."""
 
+ADAPTERS: Final = "adapter_config.json"
+"""File that describes the adapters of a folder."""
+
 PICKLE: Final = "pytorch_model.bin"
 PICKLE_INDEX: Final = "pytorch_model.bin.index.json"
 """The same of models in torch's own format, which is read without running code."""

@@ -67,7 +67,8 @@ def files_of(paths: Sequence[str]) -> tuple[str, ...]:
         if not named or not (preferences.is_file_of(named[0]) or header(named[0]).get("tokens")):
             raise ConfigError(
                 f"rollout.recorded: {path} holds no rollouts with tokens: give a file or folder of "
-                "a run with run.keep_rollouts, such as runs/NAME/rollouts, or a file of preferences"
+                "a run with run.keep_rollouts, such as runs/NAME/rollouts, or one of preferences "
+                "whose first line is whole"
             )
         found.update(dict.fromkeys(named))
     return tuple(found)

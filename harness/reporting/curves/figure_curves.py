@@ -55,8 +55,8 @@ def read(
         ]
         kept = [series for series in named if series.steps]
         if not kept:
-            known = sorted({n for group in logged for run in group for line in run for n in line})
-            known.remove("step")
+            names = {n for group in logged for run in group for line in run for n in line}
+            known = sorted(names - {"step"})
             near = [n for n in known if n.startswith(f"{name.partition('/')[0]}/")] or known
             shown = ", ".join(near[:_SHOWN]) + (", ..." if len(near) > _SHOWN else "")
             raise ResultError(

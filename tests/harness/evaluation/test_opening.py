@@ -241,6 +241,25 @@ print(json.dumps(told))
 
 
 @pytest.mark.slow
+def test_a_missing_folder_is_said_without_torch(tmp_path):
+    code = """
+import sys
+sys.modules["torch"] = sys.modules["transformers"] = None  # as if they were not installed
+from harness.cli.main import main
+main(["eval", "--model", "runs/typo"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode
+    assert "there is no folder 'runs/typo'; give that of a training run" in done.stderr
+
+
 def test_hub_names_come_from_the_disk_with_their_commit(folder, policy, tmp_path):
     """Two revisions lie in a cache of the hub, as the hub's client leaves them."""
     cache = tmp_path / "hub" / "models--owner--small"

@@ -12,6 +12,7 @@ import gguf_files
 
 from harness.model.policy import Policy
 from harness.model.weights import converted
+from harness.model.weights.converted import gguf_file
 from harness.types.errors import ConfigError
 
 KINDS = gguf.GGMLQuantizationType
@@ -138,6 +139,6 @@ def test_a_missing_file_and_a_missing_package_are_named(tmp_path, monkeypatch):
     file, _ = written(tmp_path)
     with pytest.raises(ConfigError, match=r"no GGUF file '.*lama.gguf'; .* has llama.gguf"):
         Policy.load(str(tmp_path / "lama.gguf"), "cpu")
-    monkeypatch.setattr(converted.names.gguf_file, "find_spec", lambda _: None)
+    monkeypatch.setattr(gguf_file, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match="run: pip install gguf"):
         Policy.load(str(file), "cpu")

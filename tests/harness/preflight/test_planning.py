@@ -11,7 +11,7 @@ from transformers import AutoConfig
 
 from harness import config as configs
 from harness.cli.main import main
-from harness.model import adapters, tiny
+from harness.model import hub, tiny
 from harness.model.packing import num_mini_batches
 from harness.preflight import (
     defaults,
@@ -312,9 +312,9 @@ def test_a_checkpoint_of_adapters_has_the_size_of_its_base(policy, tmp_path):
         if not adapted.is_adapted:
             adapted.adapt(configs.LoraConfig(rank=2), base, seed=1)
         adapted.save(folder)
-        described = json.loads((folder / adapters.DESCRIPTION).read_text())
+        described = json.loads((folder / hub.ADAPTERS).read_text())
         described["base_model_name_or_path"] = base
-        (folder / adapters.DESCRIPTION).write_text(json.dumps(described))
+        (folder / hub.ADAPTERS).write_text(json.dumps(described))
         wanted = configs.load("corridor-tiny").policy
         one, other = (configs.replace(wanted, model=str(model)) for model in (folder, base))
         assert model_shapes.shape_of(one) == model_shapes.shape_of(other)

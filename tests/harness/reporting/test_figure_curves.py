@@ -1,6 +1,8 @@
 """Logged figures over steps: tables and curves, against numbers by hand."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,6 +69,13 @@ def test_a_figure_that_no_run_has_is_told_with_those_near(runs):
         report(*runs, "--figures", "credit/no")
     with pytest.raises(ResultError, match="from step 3 on"):
         report(*runs, "--figures", "update/loss", "--from-step", 3)
+
+
+def test_a_run_without_figures_is_told(runs, tmp_path):
+    copied = Path(shutil.copytree(runs[2], tmp_path / "copied"))
+    (copied / "metrics.jsonl").write_text("")
+    with pytest.raises(ResultError, match="no run has logged 'update/loss' from step 0 on"):
+        report(copied, "--figures", "update/loss")
 
 
 def test_an_evaluation_has_no_logged_figures(runs, tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.data.datasets import home
-from harness.model.weights.converted import cache, gguf_file
+from harness.model.weights.converted import cache
 from harness.model.weights.converted.packages import PACKAGES, file_of
 from harness.types.errors import ConfigError
 
@@ -72,6 +72,8 @@ def folder_of(name: str, setting: str = "policy.model") -> str:
 def _folder(name: str, setting: str, source: Path, place: Path, _: tuple[int, int]) -> str:
     """Return the verified folder; a process verifies a file once, unless size or time change."""
     label = name if name in PACKAGES else re.sub(r"[^\w.-]", "-", source.stem)
+    from harness.model.weights.converted import gguf_file  # needs torch
+
     write = _unpack if source.suffix == ".zip" else gguf_file.convert
     try:
         return str(cache.folder(source, place, label, write))
