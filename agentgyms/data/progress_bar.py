@@ -49,7 +49,10 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
         beats: bool = True,
         **settings: Any,
     ) -> None:
-        self._is_plain = not (settings.get("file") or sys.stderr).isatty()
+        shown = settings.get("file") or sys.stderr
+        if shown is None:  # a process without a standard error stream
+            settings["disable"] = True
+        self._is_plain = shown is None or not shown.isatty()
         self._beside, self._ended = beside, threading.Event()
         self._began = time.monotonic()
         if ProgressBar._next_line is None:

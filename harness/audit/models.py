@@ -154,8 +154,13 @@ def _sketch(
     if model.identity.get("backend") != "hf":
         return None, f"left out: it needs the backend hf, this is {model.identity['backend']}"
     from harness.audit.parameter_gradients import Projection, sketches
+    from harness.model import adapters
 
     policy = _policy_of(model)
+    if policy.is_adapted:
+        adapters.train_only_adapters(policy.model)
+    else:
+        policy.model.requires_grad_(True)  # rounded weights are frozen
     projection = Projection(policy)
     found = sketches(policy, rollouts, projection, config.sampling.temperature or 1.0)
     return found, f"of {projection.parameters:,} parameters in {projection.size:,} dimensions"

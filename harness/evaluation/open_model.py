@@ -121,8 +121,10 @@ def _open_hf(config: EvaluationConfig) -> Model:
     policy.round_for_generation()
     policy.test()
     policy.chat_encoder.template_arguments = _template_arguments(config.model, source)
-    # The device decides the precision.
+    # A GPU decides the precision; of CPUs only some compute in bfloat16.
     identity = {**_identity("hf", config.model, source), "device": policy.device.type}
+    if policy.device.type == "cpu" and policy.precision != "float32":
+        identity["precision"] = policy.precision
     completer, called = HFCompleter(policy, config.model.max_batch), policy.chat_encoder.tool_format
     return Model(completer, identity, source.trained, called)
 

@@ -48,6 +48,7 @@ class Network:
         self.precision = precision or usual_precision(self.device.type, size)
         self.pad_id, self.padding_free, self.share_prefixes = pad_id, False, False
         self.wanted_packing: bool | None = False
+        self.wanted_sharing: bool | None = False
         self.vision: Vision | None = None
         self._hidden: torch.Tensor | None = None
         self.processes: ProcessGroup = SINGLE_PROCESS
@@ -111,8 +112,7 @@ class Network:
             self._sharded = fsdp.shard_model(self.model, self.device, layout)
             self._read_weights(self._sharded.run, layout.weights_device(self.device))
             self.set_padding_free(self.wanted_packing)  # only this device tells what is faster
-            if self.share_prefixes:
-                self._allow(self_test.SHARED)
+            self.set_share_prefixes(self.wanted_sharing)  # None shares in no sharded model
             if self.layout.sequence > 1:
                 self._split_rows(self.layout.sequence)
 
@@ -291,11 +291,14 @@ class Network:
     def set_share_prefixes(self, wanted: bool | None) -> None:
         """Choose whether equal prefixes of a batch's sequences pass through the model once.
 
-        None shares them where a CPU computes in bfloat16, unless the model cannot or its sequences
-        are to be padded. Raises `ConfigError` if they are to be shared and the model cannot.
+        None shares them where one process computes in bfloat16 on a CPU, unless the model cannot
+        or its sequences are to be padded. Raises `ConfigError` if they are to be shared and the
+        model cannot.
         """
+        self.wanted_sharing, asked = wanted, wanted
         if wanted is None:
             on_cpu = self.device.type == "cpu" and self.precision == "mixed"
+            on_cpu = on_cpu and self.processes.size == 1
             able = self.vision is None and sharing_obstacle(self.model) is None
             wanted = on_cpu and able and self.wanted_packing is None
         if wanted and self.vision is not None:
@@ -304,7 +307,12 @@ class Network:
                 "tokens may stand for different images; leave it out"
             )
         if wanted:
-            self._allow(self_test.SHARED)
+            try:
+                self._allow(self_test.SHARED)
+            except ConfigError:
+                if asked:
+                    raise
+                wanted = False
         self.share_prefixes = wanted
 
 

@@ -237,7 +237,7 @@ class Policy(Network):
         )
         twin.chat_encoder.template_arguments = self.chat_encoder.template_arguments
         twin.padding_free, twin.wanted_packing = self.padding_free, self.wanted_packing
-        twin.share_prefixes = self.share_prefixes
+        twin.share_prefixes, twin.wanted_sharing = self.share_prefixes, self.wanted_sharing
         twin.layout, twin.stored = self.layout, self.stored
         twin.model.requires_grad_(False)
         twin.model.eval()

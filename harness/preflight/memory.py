@@ -34,7 +34,8 @@ def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
     """Return the allocations of a resolved run on one device."""
     precision = Precision.of(config, machine, shape.parameters)
     models = _models(config, shape, machine)
-    allocations = [one for one in models if not _is_offloaded(config, one)]
+    on_cpu = machine.kind == "cpu"  # what is offloaded stays in the same memory
+    allocations = [one for one in models if on_cpu or not _is_offloaded(config, one)]
     allocations += [
         Allocation(name, size * precision.compute)
         for name, size in scorer_parameters(config).items()
@@ -204,7 +205,7 @@ def _generator(
         usual = DEFAULT_BYTES if machine.kind == "cpu" and precision.compute == 2 else 0
         kept = usual if rollout.cache_gb is None else 1e9 * rollout.cache_gb
         if kept and not rollout.ahead:
-            yield Allocation("generator: kept keys and values", min(kept, live), "playing")
+            yield Allocation("generator: kept keys and values", kept, "playing")
     elif rollout.backend == "vllm":
         when: Phase = "playing" if rollout.sleep else "always"
         share = float(rollout.engine.get("gpu_memory_utilization", ENGINE_SHARE))

@@ -34,6 +34,7 @@ _LADDER: Final = (
     *(("agent.max_context", tokens) for tokens in (4096, 2048)),
     *(("rollout.max_live", episodes) for episodes in (64, 32, 16)),
     *(("optimizer.micro_batch_tokens", tokens) for tokens in (4096, 2048)),
+    ("rollout.cache_gb", 0),
     ("policy.gradient_checkpointing", True),
     ("agent.max_context", 1024),
     ("rollout.max_live", 8),

@@ -11,10 +11,11 @@ import json
 import math
 from collections.abc import Iterator
 
-from harness.config import Config
+from harness.config import Config, replace
+from harness.model.packed_rows.attention import obstacle_of
 from harness.model.vocabulary.output_layer import MOST_LOGITS
 from harness.preflight.activations import NO_ADAPTERS, Activations, count
-from harness.preflight.machine import Allocation, Machine, Precision
+from harness.preflight.machine import Allocation, Machine, Precision, precision_name
 from harness.preflight.model_shapes import Shape, max_sequence_length
 from harness.preflight.shared_prefixes import tokens_left
 
@@ -43,7 +44,7 @@ def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allo
         yield Allocation(
             "activations of a layer, gradients", tokens * max(found.backward), "backward pass"
         )
-        if config.optimizer.packing == "shared":
+        if _shares(config, shape, machine):
             yield _looked_up(config, shape, precision)
     yield from _logits(config, shape, precision)
     if sharded:
@@ -52,13 +53,24 @@ def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allo
         yield from _alone(config, shape, precision)
 
 
+def _shares(config: Config, shape: Shape, machine: Machine) -> bool:
+    """Return whether sequences share prefixes; see `Network.set_share_prefixes`."""
+    if config.optimizer.packing is not None or machine.kind != "cpu" or machine.processes > 1:
+        return config.optimizer.packing == "shared"
+    layers = json.loads(shape.text).get("layer_types") or ()
+    able = obstacle_of(config.policy.attention or "sdpa", layers, shares=True) is None
+    mixed = precision_name(config, machine, shape.parameters) == "mixed"
+    return able and mixed and not config.policy.lora.dropout
+
+
 def _looked_up(config: Config, shape: Shape, precision: Precision) -> Allocation:
     """Return the keys and values of a micro-batch that are looked up for each of its sequences.
 
     They exist beside those of the shared tokens: of all layers, or of one if activations are
     computed again.
     """
-    tokens = max_micro_batch_tokens(config, shape) / tokens_left(config)
+    shared = replace(config, optimizer=replace(config.optimizer, packing="shared"))
+    tokens = max_micro_batch_tokens(config, shape) / tokens_left(shared)
     layers = 1 if config.policy.gradient_checkpointing else shape.layers
     size = 2 * tokens * shape.keys * precision.compute * layers
     return Allocation("keys and values of each sequence", size, "backward pass")

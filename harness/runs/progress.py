@@ -75,7 +75,7 @@ class TimeLeft:
 
     def _pace(self) -> float | None:
         """Return measured over expected seconds of the model's work so far; None if unknown."""
-        known = [k for k in self._measured if k != EXPERT and k in self._work]
+        known = [k for k in list(self._measured) if k != EXPERT and k in self._work]
         expected = sum(self._measured[kind][1] * self._work[kind].cost for kind in known)
         if not expected:
             return 1.0 if self._is_expected else None

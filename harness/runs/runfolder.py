@@ -89,6 +89,10 @@ class RunFolder:
                 "folder with --set run.output=FOLDER"
             ) from e
 
+    def keep(self, config: Config) -> None:
+        """Write settings in the place of those that the run was created with."""
+        self._write("config.json", configs.to_dict(config))
+
     def _check_unused(self) -> None:
         if (self.path / "config.json").exists():
             resumable = any(self.path.glob("checkpoints/step-*")) or self.warm_start.exists()

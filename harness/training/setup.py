@@ -94,6 +94,9 @@ def _begin(
             policy = _shared_initial_policy(config, folder.path, processes, warm_start)
     except Abandoned:
         raise TrainingStopped(folder.how_to_resume(config.run.steps), stop.number) from None
+    precision: Any = policy.precision
+    config = replace(config, policy=replace(config.policy, precision=precision))
+    processes.run_on_first(lambda: folder.keep(config))  # another machine goes on with it
     reference = None
     if needs_reference(config):
         if processes.is_first:

@@ -149,9 +149,9 @@ class HFCompleter:
         """
         if self._kept is None:
             return
-        weights = self.policy.model.parameters()
-        versions = sum(0 if one.is_inference() else one._version for one in weights)
-        state = asyncio.get_running_loop(), versions
+        # torch counts no changes by fused optimizers, nor of tensors made in inference mode
+        seen = [one.detach().flatten()[:1].float() for one in self.policy.model.parameters()]
+        state = asyncio.get_running_loop(), torch.cat(seen).tolist()
         if state != self._state:
             self._kept.clear()
         self._state = state

@@ -65,7 +65,7 @@ def _attend_last(
     seen = torch.ones(size, key.shape[2], dtype=torch.bool, device=query.device)
     mask = seen.tril(key.shape[2] - size).repeat(groups, 1)
     out = scaled_dot_product_attention(grouped, key, value, attn_mask=mask, scale=scaling)
-    return out.reshape(1, heads, size, width).transpose(1, 2)
+    return out.reshape(1, heads, size, -1).transpose(1, 2)  # values may have another width
 
 
 def attends_one(query: torch.Tensor, key: torch.Tensor) -> bool:
@@ -90,4 +90,4 @@ def attend_one(
     rows, heads, _, width = query.shape
     grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], width)
     out = scaled_dot_product_attention(grouped, key, value, attn_mask=mask, scale=scaling)
-    return out.reshape(rows, 1, heads, width)
+    return out.reshape(rows, 1, heads, -1)

@@ -241,7 +241,7 @@ def test_the_preference_in_the_documentation_is_read(tmp_path):
 
 def test_preferences_that_cannot_be_learned_from_are_refused(source, tmp_path):
     none = refused(from_preferences(source, tmp_path, pairs=[]))
-    assert "or a file of preferences" in none
+    assert "or one of preferences" in none
     turned = [pair("one", "a", "b", 0.5, 1.0)]
     assert "preference 1 of" in refused(from_preferences(source, tmp_path, pairs=turned))
     long = [pair("one " * 5000, "a", "b", 1.0, 0.5)]

@@ -42,7 +42,7 @@ def folder(source: Path, place: Path, label: str, write: Write) -> Path:
     """
     try:
         digest = _known_digest(source, label, place) or digest_file(source)
-        target = place / f"{label}-{digest[:_DIGITS]}"
+        target = place / name_of(label, digest)
         if not _is_whole(target, digest):
             _make(source, digest, target, label, write)
     except OSError as e:
@@ -51,6 +51,11 @@ def folder(source: Path, place: Path, label: str, write: Write) -> Path:
             "names another folder for converted models and data"
         ) from e
     return target
+
+
+def name_of(label: str, digest: str) -> str:
+    """Return the name of the folder of a converted file."""
+    return f"{label}-{digest[:_DIGITS]}"
 
 
 def _make(source: Path, digest: str, target: Path, label: str, write: Write) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.data.datasets import home
+from agentgyms.data.manifests import digest_file
 from harness.model.weights.converted import cache
 from harness.model.weights.converted.packages import PACKAGES, file_of
 from harness.types.errors import ConfigError
@@ -85,9 +86,17 @@ def base_again(folder: str) -> str | None:
     """Return the name of the package's model whose folder of the cache this was, else None.
 
     Adapters name their base by its folder; another machine, or a cleared cache, has it elsewhere.
+    A file of another content, such as a GGUF file of this name or another version of the package,
+    is another model.
     """
     found = _OF_CACHE.fullmatch(Path(folder).name)
-    return found[1] if found else None
+    if found is None:
+        return None
+    try:
+        digest = digest_file(check_source(found[1], "policy.model"))
+    except ConfigError:
+        return found[1]  # what opens it names the package
+    return found[1] if cache.name_of(found[1], digest) == found[0] else None
 
 
 def _unpack(source: Path, folder: Path) -> None:
