@@ -31,7 +31,7 @@ def settings(folder, home, name, **rollout):
     values["rollout"] |= rollout
     values["eval"] |= {"tasks": 4}
     values["checkpoint"] |= {"every": 1}
-    values["log"] |= {"tensorboard": False}
+    values["log"] |= {"outputs": []}
     return configs.from_dict(values)
 
 

@@ -150,8 +150,10 @@ class HFCompleter:
         if self._kept is None:
             return
         # torch counts no changes by fused optimizers, nor of tensors made in inference mode
-        seen = [one.detach().flatten()[:1].float() for one in self.policy.model.parameters()]
-        state = asyncio.get_running_loop(), torch.cat(seen).tolist()
+        weights = list(self.policy.model.parameters())
+        versions = sum(0 if one.is_inference() else one._version for one in weights)
+        first = torch.cat([one.detach().flatten()[:1].float() for one in weights]).tolist()
+        state = asyncio.get_running_loop(), versions, first
         if state != self._state:
             self._kept.clear()
         self._state = state

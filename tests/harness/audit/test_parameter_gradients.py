@@ -42,6 +42,7 @@ def played(policy, count=24, turns=2):
 def tiny(policy):
     rollouts = played(policy)
     projection = Projection(policy, SIZE)
+    policy.model.zero_grad()  # other tests may have left gradients
     policy.model.train()
     found = sketches(policy, rollouts, projection, TEMPERATURE)
     assert policy.model.training

@@ -142,6 +142,21 @@ def test_new_weights_and_another_event_loop_forget(own):
 
     after, wanted = asyncio.run(before_and_after())
     same([after], [wanted])
+
+    async def learned():
+        asked = [{"role": "user", "content": "go to drawer take mug"}], Sampling(0.0, 4), 0
+        await completer.complete(*asked)
+        weights = list(own.model.parameters())
+        optimizer = torch.optim.AdamW(weights, lr=0.3, fused=True)  # torch counts no change
+        for weight in weights:
+            weight.grad = torch.ones_like(weight)
+        optimizer.step()
+        own.model.zero_grad()
+        after = await completer.complete(*asked)
+        return after, await HFCompleter(own, kept_bytes=0).complete(*asked)
+
+    after, wanted = asyncio.run(learned())
+    same([after], [wanted])
     completer.forget()
     assert completer._kept.size == len(completer._kept) == 0
 

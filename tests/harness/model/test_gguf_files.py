@@ -80,7 +80,7 @@ def test_a_file_is_converted_once_until_it_changes(tmp_path, monkeypatch, cache)
     file, _ = written(tmp_path)
     first = converted.folder_of(str(file))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(converted.names.gguf_file, "convert", None)  # would be no function
+    monkeypatch.setattr(gguf_file, "convert", None)  # would be no function
     converted.names._folder.cache_clear()
     assert converted.folder_of("llama.gguf") == first
     assert [folder.name for folder in cache.iterdir()] == [first.rpartition("/")[2]]

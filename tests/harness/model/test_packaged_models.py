@@ -71,6 +71,7 @@ def test_it_plans_trains_and_is_evaluated_by_its_name(package, tmp_path):
     shutil.rmtree(base)  # a cache may be cleared
     converted.names._folder.cache_clear()
     assert adapters.base_of(found.path) == NAME
+    assert converted.base_again(f"/elsewhere/{NAME}-{'0' * 12}") is None  # of another file
     Policy.load(found.path, "cpu")
 
 

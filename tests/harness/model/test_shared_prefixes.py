@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,6 +261,9 @@ def test_a_cpu_in_mixed_precision_shares_them_by_default(policy, monkeypatch):
         own.set_padding_free(packing)
         own.set_share_prefixes(None)
         assert own.share_prefixes == shared
+        own.processes = SimpleNamespace(size=2)
+        own.set_share_prefixes(own.wanted_sharing)
+        assert not own.share_prefixes
     monkeypatch.setattr("harness.model.forward.sharing_obstacle", lambda _: "recurrent layers")
     own = Policy(policy.trainable_copy().model, policy.tokenizer, "cpu", precision="mixed")
     own.set_padding_free(None)

@@ -136,6 +136,7 @@ def test_a_run_without_settings_that_came_later_goes_on(whole, tmp_path):
     path = tmp_path / "old"
     shutil.copytree(whole.folder.path, path)
     config = json.loads((path / "config.json").read_text())
+    assert config["policy"]["precision"] == "float32"  # kept, for another machine may take another
     del config["agent"]["context"], config["method"]["rows"], config["method"]["annotators"]
     for name in ("dynamic_sampling", "enough_members", "enough_share", "enough_turns"):
         del config["rollout"][name]
