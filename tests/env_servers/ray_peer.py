@@ -139,14 +139,13 @@ def as_a_vector(cluster):
 
 def counted(transport):
     """Return a list to which the number of requests of every further message is added."""
-    sizes, take = [], transport._take_waiting
+    sizes, exchange = [], transport._exchange
 
-    def taking(self):
-        taken = list(take(self))
-        sizes.extend([len(taken)] if taken else [])
-        return iter(taken)
+    def counting(self, requests, timeout_s):
+        sizes.append(len(requests))
+        return exchange(self, requests, timeout_s)
 
-    transport._take_waiting = taking
+    transport._exchange = counting
     return sizes
 
 

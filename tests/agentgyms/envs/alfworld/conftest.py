@@ -2,12 +2,14 @@
 
 import os
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from real_games_source import ARCHIVE, find_real_games
 
-from agentgyms.core.errors import DataMissing
+from agentgyms.core.errors import DataMissing, EnvUnavailable
 from agentgyms.data import datasets
 from agentgyms.envs.alfworld.official.engine import PYTHON_VARIABLE, OfficialEngine, is_installed
 
@@ -21,10 +23,14 @@ def real_games():
         pytest.skip(f"AGENTGYMS_TEST_DATA names no folder with {ARCHIVE}, or with that unpacked")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AGENTGYMS_DATA", str(Path(tempfile.gettempdir(), "agentgyms-test-data")))
-        try:
-            return datasets.find("alfworld")
-        except DataMissing:
-            return datasets.import_data("alfworld", source, progress=False)
+        while True:
+            try:
+                return datasets.find("alfworld")
+            except DataMissing:
+                # another process of these tests may be importing it
+                with suppress(EnvUnavailable):
+                    return datasets.import_data("alfworld", source, progress=False)
+            time.sleep(0.5)
 
 
 @pytest.fixture(scope="session")
