@@ -81,7 +81,8 @@ def survey(kind: str, tokenizer: Any) -> dict[str, Found]:
 def _survey(folder: Path, plain: Any) -> dict[str, Found]:
     """Return what each path of a saved model does; what refuses to load refuses all of them."""
     loaded: list[Policy] = []
-    refused = _found(lambda: loaded.append(Policy.load(str(folder), "cpu")) or 0.0)
+    exact = {"device": "cpu", "precision": "float32"}  # some of them are not tiny
+    refused = _found(lambda: loaded.append(Policy.load(str(folder), **exact)) or 0.0)
     if not loaded:
         return dict.fromkeys(PATHS, refused)
     measures = {

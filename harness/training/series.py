@@ -35,8 +35,11 @@ def state(config: Config) -> str:
     folder = RunFolder.from_config(config)
     if not (folder.path / "config.json").exists():
         return NEW
-    before = resolve(folder.config())
-    changed = differences(_settings(before), _settings(resolve(config)))
+    before, now = resolve(folder.config()), resolve(config)
+    if now.policy.precision is None:  # the run has written down the one that it took
+        policy = configs.replace(now.policy, precision=before.policy.precision)
+        now = configs.replace(now, policy=policy)
+    changed = differences(_settings(before), _settings(now))
     if changed:
         raise ConfigError(
             f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; "

@@ -66,7 +66,7 @@ def test_a_difference_is_found_on_the_path_that_has_it(tokenizer, monkeypatch):
 
 
 def test_errors_without_a_name_count_as_silent(tokenizer, monkeypatch):
-    def fails(*_):
+    def fails(*_, **__):
         raise IndexError("list index out of range")
 
     monkeypatch.setattr(Policy, "load", fails)
