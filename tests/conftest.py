@@ -54,7 +54,7 @@ def harness_program():
 def no_flushing():
     """Files do not wait for the disk in this process: no test cuts the power.
 
-    Those of fault points have the kernel's calls; FULL=1 has them everywhere.
+    Child processes and the tests of fault points flush; with FULL=1 all tests do.
     """
     with pytest.MonkeyPatch.context() as patch:
         if not FULL:

@@ -82,6 +82,7 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
     def _is_due(self) -> bool:
         """Return whether a line may be written; work that is soon done writes none."""
         now = time.monotonic()
+        # Half of the time: a bar that is drawn every 2 s has a line within `FIRST_S` of its own.
         return now >= (self._next_line or 0.0) and now - self._began >= min(FIRST_S, EVERY_S) / 2
 
     def clear(self, nolock: bool = False) -> None:

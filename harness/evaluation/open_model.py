@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.config import EvaluationConfig, ModelConfig, digest_values, without_seed
-from harness.inference.completers import Completer
+from harness.inference.completers import Completer, Sampling
+from harness.runs.answer_pace import AnswerPace
 from harness.types.errors import ConfigError
+from harness.types.messages import Message
+from harness.types.rollout import Completion
 
 if TYPE_CHECKING:
     from harness.evaluation.model_source import Source
@@ -219,3 +222,23 @@ def _identity(backend: str, model: ModelConfig, source: Source) -> dict[str, Any
             "settings": digest_values(without_seed(run)),  # equal but for the seed
         }
     return named
+
+
+class Counted:
+    """A completer whose answers are counted."""
+
+    def __init__(self, completer: Completer, pace: AnswerPace) -> None:
+        """Keep both; other attributes are the completer's."""
+        self._completer, self._pace = completer, pace
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._completer, name)
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the completer's response."""
+        self._pace.begin()
+        made = await self._completer.complete(messages, sampling, seed)
+        self._pace.add(made)
+        return made

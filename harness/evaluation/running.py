@@ -25,11 +25,11 @@ from harness.evaluation import defaults, folders, results
 from harness.evaluation.baselines import Baseline, examples
 from harness.evaluation.baselines.searching import write_preferences
 from harness.evaluation.episode_store import Store, UnitKey
-from harness.evaluation.open_model import Model, open_model
+from harness.evaluation.open_model import Counted, Model, open_model
 from harness.evaluation.play_units import PlannedUnit, describe_pool, open_pool, plan, play
 from harness.evaluation.results import LostUnit
 from harness.rollouts.env_pool import EnvPool
-from harness.runs.answer_pace import AnswerPace, Counted
+from harness.runs.answer_pace import AnswerPace
 from harness.runs.folder_lock import FolderLock
 from harness.runs.progress import in_words
 from harness.types.errors import ConfigError, EvaluationStopped, ResultError

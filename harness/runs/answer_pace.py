@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
-from harness.inference.completers import Completer, Sampling
-from harness.types.messages import Message
 from harness.types.rollout import Completion
 
 ENOUGH: Final = 16
@@ -31,7 +29,7 @@ class AnswerPace:
     def __init__(
         self,
         limit: int,
-        completer: Completer | None = None,
+        completer: object = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limit, self._completer, self._clock = limit, completer, clock
@@ -91,23 +89,3 @@ def _power_of_two(least: float) -> int:
     while power < least:
         power *= 2
     return power
-
-
-class Counted:
-    """A completer whose answers are counted."""
-
-    def __init__(self, completer: Completer, pace: AnswerPace) -> None:
-        """Keep both; other attributes are the completer's."""
-        self._completer, self._pace = completer, pace
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._completer, name)
-
-    async def complete(
-        self, messages: Sequence[Message], sampling: Sampling, seed: int
-    ) -> Completion:
-        """Return the completer's response."""
-        self._pace.begin()
-        made = await self._completer.complete(messages, sampling, seed)
-        self._pace.add(made)
-        return made

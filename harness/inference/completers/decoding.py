@@ -54,15 +54,18 @@ class DecodeBatch(Generic[Row]):
         # Padding is on the left, so that the next token of all rows has the same column. [B, T]
         tokens = torch.tensor([[filler] * (width - len(p)) + list(p) for p in prompts])
         mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
-        self.rows, self._indices = list(rows), list(range(len(rows)))
-        self._mask = mask.to(self.policy.device)
-        self._last = torch.full((len(rows),), filler, device=self.policy.device)
+        self._begin(rows, mask.to(self.policy.device))
         tokens = tokens.to(self.policy.device)
         if self.policy.vision:
             return self._prefill_with_images(self.policy.vision, tokens, images)
-        self._shift = torch.zeros_like(self._last)
         position = (self._mask.cumsum(-1) - 1).clamp(min=0)  # [B, T]; padding has any position
         return self._forward(position, input_ids=tokens)
+
+    def _begin(self, rows: Sequence[Row], mask: torch.Tensor) -> None:
+        """Take rows into an empty batch; `mask` says which columns have their tokens, [B, T]."""
+        self.rows, self._indices, self._mask = list(rows), list(range(len(rows))), mask
+        self._last = torch.full((len(rows),), self.policy.pad_id, device=self.policy.device)
+        self._shift = torch.zeros_like(self._last)
 
     def spread(self, rows: Sequence[Row], places: Sequence[int]) -> None:
         """Repeat the rows of a batch that was just filled: row i goes on from row `places[i]`."""

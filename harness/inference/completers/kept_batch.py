@@ -195,12 +195,9 @@ class KeptBatch(DecodeBatch[Row]):
         assert not any(images)
         device = self.policy.device
         reading = Reading.of([tuple(prompt) for prompt in prompts], self._kept)
-        self.rows, self._indices = list(rows), list(range(len(rows)))
         size = torch.tensor(reading.lengths, device=device)
         column = torch.arange(reading.width, device=device)
-        self._mask = (column >= reading.width - size[:, None]).long()
-        self._last = torch.full((len(rows),), self.policy.pad_id, device=device)
-        self._shift = torch.zeros_like(self._last)
+        self._begin(rows, (column >= reading.width - size[:, None]).long())
         for layer in self._cache.layers:
             layer.reading = reading
         with self.policy.autocast():

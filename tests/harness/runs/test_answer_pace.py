@@ -5,8 +5,9 @@ import re
 
 import pytest
 
+from harness.evaluation.open_model import Counted
 from harness.inference.completers import Sampling
-from harness.runs.answer_pace import AnswerPace, Counted
+from harness.runs.answer_pace import AnswerPace
 from harness.types.rollout import Completion, Usage
 
 
