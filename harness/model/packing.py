@@ -131,7 +131,7 @@ def samples(
         if context == "window":
             packed += [single_turn(one, own) for one, own in answers if own is not None]
         else:
-            packed += [row for row in _transcripts(answers) if row.num_actions]
+            packed += [row for row in transcripts(answers) if row.num_actions]
     return packed
 
 
@@ -188,8 +188,8 @@ def _turns_of_tokens(completion: Completion, turn: int) -> tuple[int, ...]:
     return tuple(-1 if start <= i < end else turn for i in range(size))
 
 
-def _transcripts(answers: Sequence[tuple[Completion, Credit | None]]) -> Iterator[Sample]:
-    """Yield a sequence for each unbroken part of one rollout's chat."""
+def transcripts(answers: Sequence[tuple[Completion, Credit | None]]) -> Iterator[Sample]:
+    """Yield a sequence for each unbroken part of a chat, whose answers have their advantages."""
     start = 0
     for end in range(1, len(answers) + 1):
         if end == len(answers) or not _continues(answers[end - 1][0], answers[end][0]):

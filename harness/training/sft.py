@@ -11,7 +11,7 @@ import torch
 from harness.config import OptimizerConfig, WarmstartConfig
 from harness.distributed.signals import Abandoned
 from harness.model.learning_mode import set_learning
-from harness.model.packing import Sample
+from harness.model.packing import Sample, single_turn, transcripts
 from harness.model.policy import Policy
 from harness.rollouts.demonstrations import Demonstration
 from harness.training import sft_state
@@ -19,6 +19,7 @@ from harness.training.learner import set_learning_rate
 from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
 from harness.types.messages import images_of
+from harness.types.rollout import Completion
 
 
 def fine_tune(
@@ -57,16 +58,16 @@ def fine_tune(
     """
     if not demonstrations:
         raise ConfigError("the expert gave no demonstrations: raise warmstart.episodes")
-    rows = [_sample(policy, demonstration) for demonstration in demonstrations]
-    rows = [row for row in rows if row.length <= policy.max_length]
-    if not rows:
+    answers = [_answer(policy, demonstration) for demonstration in demonstrations]
+    answers = [one for one in answers if len(one.prompt_ids) + one.num_sampled <= policy.max_length]
+    if not answers:
         raise ConfigError(f"no demonstration fits into {policy.max_length} tokens: shorten prompts")
     adamw = OptimizerConfig(learning_rate=config.learning_rate)
     optimizer = make_optimizer(policy.model, adamw, offload=policy.layout.offload == "optimizer")
     losses = sft_state.losses_of(state) if state else []
     if state is not None and losses:
         sft_state.read(state, policy, optimizer)
-    batches = _batches(rows, config.batch_size, seed)
+    batches = _batches(_rows(policy, answers), config.batch_size, seed)
     for _ in losses:  # a resumed warm start takes the batches after those it learned from
         next(batches)
     set_learning(policy.model)
@@ -81,22 +82,35 @@ def fine_tune(
     return float(np.mean(losses[-max(1, len(losses) // 10) :]))
 
 
-def _sample(policy: Policy, demonstration: Demonstration) -> Sample:
+def _answer(policy: Policy, demonstration: Demonstration) -> Completion:
     prompt = policy.encode_chat(demonstration.messages)
     answer = policy.chat_tokenizer.encode_response(demonstration.answer, demonstration.messages)
     images = images_of(demonstration.messages)
-    return Sample(prompt, answer, (0.0,) * len(answer), 1.0, images)
+    return Completion(demonstration.answer, prompt, answer, (0.0,) * len(answer), images=images)
+
+
+def _rows(policy: Policy, answers: Sequence[Completion]) -> list[Sample]:
+    """Return a row for each answer; for each chat, where equal beginnings are computed once."""
+    if not policy.share_prefixes:
+        return [single_turn(one, 1.0) for one in answers]
+    # Sorted, a prompt is followed by those that begin with it and its answer.
+    in_order = sorted(answers, key=lambda one: one.prompt_ids)
+    return list(transcripts([(one, 1.0) for one in in_order]))
 
 
 def _batches(rows: Sequence[Sample], size: int, seed: int) -> Iterator[list[Sample]]:
-    """Yield batches from shuffled passes without end."""
+    """Yield batches of `size` answers, or the rows with at least so many, from shuffled passes."""
     rng = np.random.default_rng(seed)
     pool: list[int] = []
     while True:
-        while len(pool) < size:
-            pool += rng.permutation(len(rows)).tolist()
-        yield [rows[i] for i in pool[:size]]
-        pool = pool[size:]  # a batch may hold the end of a pass and the beginning of the next
+        batch: list[Sample] = []
+        answers = 0
+        while answers < size:
+            # A batch may hold the end of a pass and the beginning of the next.
+            pool = pool or rng.permutation(len(rows)).tolist()
+            batch.append(rows[pool.pop(0)])
+            answers += len({turn for turn in batch[-1].turn if turn >= 0}) or 1
+        yield batch
 
 
 def learning_rate_factor(step: int, steps: int) -> float:
@@ -109,7 +123,7 @@ def learning_rate_factor(step: int, steps: int) -> float:
 def _optimizer_step(
     policy: Policy, optimizer: torch.optim.Optimizer, rows: Sequence[Sample], max_tokens: int
 ) -> float:
-    num_tokens = sum(len(row.response_ids) for row in rows)  # of the batch, not the micro-batch
+    num_tokens = sum(row.num_actions for row in rows)  # of the batch, not the micro-batch
     optimizer.zero_grad()
     total = 0.0
     for batch in policy.micro_batches(rows, max_tokens):

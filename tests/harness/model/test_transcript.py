@@ -375,6 +375,30 @@ def test_what_does_not_fit_is_not_demonstrated():
     assert fine_tune(policy, demonstrations, settings, seed=0, micro_batch_tokens=999) > 0
 
 
+def test_where_prefixes_are_shared_a_warm_start_learns_whole_chats(monkeypatch):
+    """From the same answers, the same loss and weights; a chat passes through the model once."""
+    demonstrations, _ = demonstrate("compact", 0.3)
+    settings = WarmstartConfig(episodes=1, steps=2, batch_size=len(demonstrations))
+    found = []
+    for sharing in (False, True):
+        policy, passed = make_policy(), []
+        policy.set_share_prefixes(sharing)
+        logprobs = policy.logprobs
+
+        def counted(batch, logprobs=logprobs, passed=passed):
+            passed.append(batch.num_tokens)
+            return logprobs(batch)
+
+        monkeypatch.setattr(policy, "logprobs", counted)
+        loss = fine_tune(policy, demonstrations, settings, seed=0, micro_batch_tokens=9999)
+        found.append((loss, list(policy.model.parameters()), sum(passed)))
+    (loss, weights, many), (shared_loss, shared_weights, few) = found
+    assert shared_loss == pytest.approx(loss, abs=1e-5)
+    for one, other in zip(weights, shared_weights, strict=True):
+        torch.testing.assert_close(other, one, atol=1e-5, rtol=0)
+    assert few < many / 2
+
+
 def test_the_window_stays_as_it_was():
     asked = []
     style = prompts.load("compact", CORRIDOR)
