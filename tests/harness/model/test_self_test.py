@@ -239,6 +239,27 @@ def test_positions_that_depend_on_the_longest_row_are_out():
 # What the comparison leaves as it was.
 
 
+@pytest.mark.parametrize("precision", ["float32", "mixed"])
+def test_what_float32_loses_is_no_mistake_and_what_float64_finds_is_one(precision):
+    policy, asked = policy_of("llama", precision), []
+    weights = {name: w.clone() for name, w in policy.model.state_dict().items()}
+
+    def gap(in_float64):
+        asked.append(policy.model.dtype)
+        return in_float64 if asked[-1] == torch.float64 else 3e-3
+
+    self_test.compare(policy, "path", lambda: gap(1e-9), "cure")
+    assert asked[:2] == [torch.float32, torch.float64]
+    with pytest.raises(ConfigError, match=r"by its path .* differ by 0.3 nats"):
+        self_test.compare(policy, "path", lambda: gap(0.3), "cure")
+    found = policy.model.state_dict()
+    assert all(found[n].dtype == w.dtype and torch.equal(found[n], w) for n, w in weights.items())
+    policy.model.double()
+    with self_test.trial(policy, "decoding"):
+        assert max(self_test.figures(policy).values()) < 1e-5
+        assert decoding_check.difference(policy) < 1e-5
+
+
 def test_no_state_that_decides_results_changes():
     policy = policy_of("gpt2", resid_pdrop=0.1)
     policy.model.train()
