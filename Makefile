@@ -165,7 +165,7 @@ $(DOCS)/stamp: requirements-docs.txt
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-docs.txt
 	@touch $@
 
-train: $(VENV)/train.stamp
+train: $(VENV)/train.stamp $(if $(findstring smollm2,$(RECIPE)),$(VENV)/smollm2.stamp)
 	$(BIN)/python -m harness train $(RECIPE) \
 	  --set run.name='"$(RECIPE)-$(shell date +%Y%m%d-%H%M%S)"' \
 	  $(if $(DATA),--set env.kwargs.source=official --set 'env.kwargs.data_path="$(DATA)"') $(ARGS)

@@ -13,7 +13,7 @@ from harness.preflight import defaults
 
 RECIPES = configs.list_recipes()
 TABLES = tomllib.loads(SOURCES.read_text(encoding="utf-8"))["source"]
-OWN = [name for name in RECIPES if "tiny" in name]
+OWN = [name for name in RECIPES if "tiny" in name or "smollm2" in name]
 """Recipes that follow nobody: demos of this harness."""
 OURS = "Ours: "
 NAMED = "What its name says: "
