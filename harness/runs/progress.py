@@ -100,13 +100,16 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-_BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}{postfix}"
+_BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}{postfix}]"
 _LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}, {elapsed} so far{postfix}"
 
 _log = logging.getLogger(__name__)
 
 Advance = Callable[[str], None]
 """Is called after each piece of work with a text to show beside it, "" for none."""
+
+OnLearned = Callable[[float, int], None]
+"""Is called after each micro-batch with the rows that it is worth, and its tokens."""
 
 
 class Progress:
@@ -208,6 +211,28 @@ class Progress:
         if hint is not None:
             self._is_hinted = True
             _log.warning("%s", hint)
+
+    @contextmanager
+    def learning(self, rows: int) -> Iterator[OnLearned]:
+        """Show an update; the yielded function is called with rows that are done, and tokens."""
+        began, done, tokens = time.monotonic(), 0.0, 0
+
+        def beside() -> str:
+            seconds = time.monotonic() - began
+            if not done:
+                return self._time_left.text()
+            rest = seconds * (rows - done) / done
+            own = f"learnt in about {duration(rest)}" if rest > 0 else ""
+            return self._beside(", ".join(filter(None, [f"{tokens / seconds:.3g} tokens/s", own])))
+
+        with self._make("learn", rows, "rows", beside=beside) as bar:
+
+            def advance(more: float, passed: int) -> None:
+                nonlocal done, tokens
+                done, tokens = min(rows, done + more), tokens + passed
+                bar.update(round(done) - bar.n)
+
+            yield advance
 
     @contextmanager
     def working(self, title: str) -> Iterator[None]:
