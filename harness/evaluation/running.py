@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -157,6 +158,9 @@ class _Session:
         tasks, about, parties = await describe_pool(pool)
         pace = AnswerPace(config.sampling.max_tokens or 0, model.completer)
         counted = model.completer and Counted(model.completer, pace)
+        if counted:
+            longest = f"answers up to {config.sampling.max_tokens} tokens (sampling.max_tokens)"
+            ProgressBar.write(f"{config.env.id}, {config.agent.kind}, {longest}", file=sys.stderr)
         baseline = Baseline(config, counted, examples.gather(config, style))
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}

@@ -287,7 +287,7 @@ class Trainer:
     def _play(self) -> StepRollouts:
         """Return a step's rollouts; if playing ahead fails, save the last update first."""
         try:
-            pace = AnswerPace(self.config.agent.max_tokens, self._rollout_generator.completer)
+            pace = AnswerPace(self.config.agent.answer_tokens, self._rollout_generator.completer)
             with self._progress.episodes(pace) as on_finish:
                 return self._player.play(self.step, on_finish)
         except Exception:
