@@ -21,6 +21,7 @@ from harness.model.policy import Policy
 from harness.model.weights.weight_average import WeightAverage
 from harness.preflight import recorded_files
 from harness.preflight.defaults import plays_initial
+from harness.preflight.expected_time import most_turns
 from harness.rollouts import rollout_files
 from harness.runs import fsync, tracking, training_state
 from harness.runs.answer_pace import AnswerPace
@@ -288,7 +289,7 @@ class Trainer:
         """Return a step's rollouts; if playing ahead fails, save the last update first."""
         try:
             pace = AnswerPace(self.config.agent.answer_tokens, self._rollout_generator.completer)
-            with self._progress.episodes(pace) as on_finish:
+            with self._progress.episodes(pace, most_turns(self.config)) as on_finish:
                 return self._player.play(self.step, on_finish)
         except Exception:
             if self._ahead is not None and not self._is_saved and not self.stop.number:
@@ -330,7 +331,8 @@ class Trainer:
             self.log.write(self.step, figures)
             self.evaluations.keep(self.step, result)
         if self._report is not None and self.processes.is_first:
-            self._report(self.step == self.config.run.steps)
+            with self._progress.working("report"):
+                self._report(self.step == self.config.run.steps)
 
     def _generator_alone(self) -> AbstractContextManager[None]:
         """Let nothing but evaluations have the generator."""
