@@ -231,22 +231,24 @@ class Progress:
             _log.warning("%s", hint)
 
     @contextmanager
-    def learning(self, rows: int) -> Iterator[OnLearned]:
+    def learning(
+        self, rows: int, clock: Callable[[], float] = time.monotonic
+    ) -> Iterator[OnLearned]:
         """Show an update; the yielded function is called with rows that are done, and tokens."""
-        began, done, tokens = time.monotonic(), 0.0, 0
+        began, spent, done, tokens = clock(), 0.0, 0.0, 0  # as of the last call
 
         def beside() -> str:
-            seconds = time.monotonic() - began
             if not done:
                 return self._beside()
-            rest = seconds * (rows - done) / done
+            rest = spent * rows / done - (clock() - began)
             own = f"learnt in about {duration(rest)}" if rest > 0 else ""
-            return self._beside(f"{tokens / seconds:.3g} tokens/s", own)
+            return self._beside(f"{tokens / spent:.3g} tokens/s", own)
 
         with self._make("learn", rows, "rows", beside=beside) as bar:
 
             def advance(more: float, passed: int) -> None:
-                nonlocal done, tokens
+                nonlocal spent, done, tokens
+                spent = max(clock() - began, 1e-9)
                 done, tokens = min(rows, done + more), tokens + passed
                 bar.update(round(done) - bar.n)
 

@@ -361,14 +361,16 @@ def test_an_update_shows_rows_tokens_a_second_and_the_time_left(monkeypatch):
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
     monkeypatch.setattr(progress_bar.ProgressBar, "_next_line", None)
-    with Progress(4, 1, 2).learning(8) as advance:
+    now = 0.0
+    with Progress(4, 1, 2).learning(8, lambda: now) as advance:
+        now = 10.0
         advance(1.6, 300)
+        now = 50.0
         advance(6.5, 300)  # a share that is rounded up ends at the last row
     lines = [line for line in shown.getvalue().splitlines() if "tokens/s" in line]
-    assert re.fullmatch(
-        r"learn: 2 of 8 rows, \d\d:\d\d so far, \S+ tokens/s, learnt in about \d+ s", lines[0]
-    )
-    assert re.fullmatch(r"learn: 8 of 8 rows, \d\d:\d\d so far, \S+ tokens/s", lines[-1])
+    said = r"learn: 2 of 8 rows, \d\d:\d\d so far, 30 tokens/s, learnt in about 40 s"
+    assert re.fullmatch(said, lines[0])
+    assert re.fullmatch(r"learn: 8 of 8 rows, \d\d:\d\d so far, 12 tokens/s", lines[-1])
 
 
 def test_the_picture_has_what_was_logged(seen, tmp_path):
