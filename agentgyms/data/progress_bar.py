@@ -16,11 +16,8 @@ from typing import Any, Final
 
 from tqdm import tqdm
 
-FIRST_S: Final = 8.0
-"""Seconds between a process's first bar and the first line in a file."""
-
-EVERY_S: Final = 30.0
-"""Least seconds between two lines in a file, of all bars."""
+EVERY_S: Final = 8.0
+"""Least seconds before the first line in a file and between two, of all bars."""
 
 _BEAT_S: Final = 2.0
 """Seconds between two looks of the thread."""
@@ -32,7 +29,7 @@ _LINE_WITHOUT_TOTAL: Final = "{desc}: {n_fmt} {unit}, {elapsed} so far{postfix}"
 
 
 class ProgressBar(tqdm):  # type: ignore[type-arg]
-    """tqdm's bar on a terminal; elsewhere a line after 8 s and then twice a minute.
+    """tqdm's bar on a terminal; elsewhere a line every 8 to 10 s.
 
     `line` is the format of a line in a file; None takes one with the count and the time so far.
     `beside` returns the text behind the bar, each time it is drawn. A bar that does not beat is
@@ -56,7 +53,7 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
         self._beside, self._ended = beside, threading.Event()
         self._began = time.monotonic()
         if ProgressBar._next_line is None:
-            ProgressBar._next_line = time.monotonic() + min(FIRST_S, EVERY_S)
+            ProgressBar._next_line = time.monotonic() + EVERY_S
         if self._is_plain:
             counted = settings.get("total") is not None or (
                 bool(arguments) and hasattr(arguments[0], "__len__")
@@ -82,8 +79,7 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
     def _is_due(self) -> bool:
         """Return whether a line may be written; work that is soon done writes none."""
         now = time.monotonic()
-        # Half of the time: a bar that is drawn every 2 s has a line within `FIRST_S` of its own.
-        return now >= (self._next_line or 0.0) and now - self._began >= min(FIRST_S, EVERY_S) / 2
+        return now >= (self._next_line or 0.0) and now - self._began >= min(_BEAT_S, EVERY_S)
 
     def clear(self, nolock: bool = False) -> None:
         """Make room for another message; a line stays."""

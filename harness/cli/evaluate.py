@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentgyms.core import imports
+from harness.cli.getting_ready import getting_ready
 from harness.types.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def evaluate(
 
         click.echo(reference.as_text(evaluation.EvaluationConfig))
         return
-    from harness.reporting import run_and_report
+    with getting_ready():
+        from harness.reporting import run_and_report
 
     changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
     given = values_of(config_file, options, changes)

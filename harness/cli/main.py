@@ -12,6 +12,7 @@ from agentgyms.core import imports, tracing
 from agentgyms.core.errors import AgentGymsError
 from harness.cli.credit import credit, list_methods
 from harness.cli.evaluate import evaluate
+from harness.cli.getting_ready import getting_ready
 from harness.cli.report import report
 from harness.cli.train import train
 from harness.types.errors import TrainingStopped
@@ -127,12 +128,14 @@ def gateway(recipe: str, address: str, overrides: tuple[str, ...]) -> None:
     it needs the token AGENTGYMS_GATEWAY_TOKEN.
     """
     from harness import config as configs
-    from harness.training import setup
 
     own = ("agent.context='transcript'", f"rollout.gateway='{address}'")
     config = configs.load(recipe, (*own, *overrides))
     click.echo(f"agents ask the policy at http://{config.rollout.gateway}/v1")
-    setup.start(config, announce=click.echo).run()
+    with getting_ready() as announce:
+        from harness.training import setup
+
+        setup.start(config, announce=announce).run()
 
 
 def run() -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from harness.cli.getting_ready import getting_ready
+
 if TYPE_CHECKING:
     from harness.config import Config
 
@@ -144,10 +146,10 @@ def _resume(folder: Path) -> None:
         return
     from harness.training import torchrun_processes
 
-    with torchrun_processes() as processes:
+    with getting_ready() as announce, torchrun_processes() as processes:
         from harness.training import setup
 
-        setup.resume(folder, processes, click.echo).run()
+        setup.resume(folder, processes, announce).run()
     if processes.is_first:
         _show_results(folder)
 
@@ -163,10 +165,10 @@ def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> N
         if _print_plan(config, gpus):
             sys.exit(2)
         return
-    with torchrun_processes() as processes:
+    with getting_ready() as announce, torchrun_processes() as processes:
         from harness.training import setup
 
-        setup.start(config, processes, click.echo).run()
+        setup.start(config, processes, announce).run()
     if processes.is_first:
         _show_results(RunFolder.from_config(config).path)
 
@@ -180,10 +182,10 @@ def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run
     if dry_run:
         _print_plans(runs, gpus)
         return
-    with torchrun_processes() as processes:
+    with getting_ready() as announce, torchrun_processes() as processes:
         from harness.training import series
 
-        folders = series.train_all(runs, processes, click.echo)
+        folders = series.train_all(runs, processes, announce)
     if processes.is_first:
         from harness.reporting.report_output import tables
 

@@ -33,7 +33,7 @@ def train(
     further = dict(map(_setting, verl_settings))
     if print_config:
         shown = {
-            "harness": configs.to_dict(defaults.resolve(config)),
+            "harness": configs.to_dict(defaults.resolve(config, "cuda")),
             "verl": settings.translate(config) | further,
         }
         click.echo(json.dumps(shown, indent=1))

@@ -7,7 +7,7 @@ from typing import Final
 from harness.config import methods
 from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
 from harness.config.rollout_settings import RolloutConfig, complete_bounds, read_address
-from harness.config.schema import TINY_MODELS, Config
+from harness.config.schema import TINY_MODELS, AgentConfig, Config
 from harness.types.errors import ConfigError
 
 _WEIGHT_TRANSFERS: Final[dict[str, tuple[str | None, ...]]] = {
@@ -27,8 +27,8 @@ def check(config: Config) -> None:
     _check_sharing(config)
     _check_sequence_parallel(config)
     _check_tasks(config.rollout)
-    _check_context(config)
-    _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
+    if config.agent.max_tokens is not None:
+        _check_lengths(config.agent, config.agent.max_tokens)
     _check_scratchpad(config.agent.scratchpad, config.agent.context)
     _check_generation(config)
     complete_bounds(config.rollout.correction or "clip", config.rollout.correction_bounds)
@@ -147,15 +147,16 @@ def _check_tasks(rollout: RolloutConfig) -> None:
         )
 
 
-def _check_context(config: Config) -> None:
-    answer, most = config.agent.max_tokens, config.agent.max_context
+def _check_lengths(agent: AgentConfig, answer: int) -> None:
+    _check_thoughts(agent.max_thought_tokens, answer, "agent.max_tokens")
+    most = agent.max_context
     if most is not None and most <= answer:
         raise ConfigError(
             f"agent.max_context is {most}, which leaves no tokens for a prompt and a response of "
             f"agent.max_tokens = {answer}: raise it, or lower agent.max_tokens"
         )
-    begin = config.agent.summary_tokens
-    if config.agent.context == "summary" and most is not None and begin + answer >= most:
+    begin = agent.summary_tokens
+    if agent.context == "summary" and most is not None and begin + answer >= most:
         raise ConfigError(
             f"agent.summary_tokens is {begin}, and a summary of up to agent.max_tokens = {answer} "
             f"does not fit behind it into agent.max_context = {most}: lower agent.summary_tokens"

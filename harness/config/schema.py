@@ -157,8 +157,9 @@ class AgentConfig(Section):
     scratchpad: NonNegativeInt = 0
     """Most characters of notes: in the context `"window"` the model may write them in
     `<memory>...</memory>`, and its next prompts show the last ones. 0 for no notes."""
-    max_tokens: PositiveInt = 512
-    """Longest response, in tokens."""
+    max_tokens: PositiveInt | None = None
+    """Longest response, in tokens. None takes 512; a model that plays on the CPU takes 64 if the
+    style asks for a command alone, else 256."""
     max_thought_tokens: PositiveInt | None = None
     """Longest thought, in tokens: if `</think>` has not come after so many, it is inserted, is not
     trained, and the answer goes on. None sets no limit."""
@@ -171,6 +172,12 @@ class AgentConfig(Section):
     success. None takes the model's own limit."""
     temperature: PositiveFloat = 1.0
     """Sampling temperature in rollouts."""
+
+    @property
+    def answer_tokens(self) -> int:
+        """The longest response of a resolved run, in tokens."""
+        assert self.max_tokens is not None
+        return self.max_tokens
 
 
 class MethodConfig(Section):

@@ -22,6 +22,7 @@ from harness.config import (
     replace,
 )
 from harness.evaluation.open_model import backend_of
+from harness.prompts import answer_limits
 from harness.prompts.tool_formats import choose
 from harness.types import plugins
 from harness.types.errors import ConfigError
@@ -39,7 +40,7 @@ class Row:
     window: int  # past turns in a prompt
     context: str
     source: str  # the paper or code that has these settings
-    max_tokens: int = 512  # of a response
+    max_tokens: int = answer_limits.USUAL  # of a response
     max_turns: int | None = None  # None takes the environment's limit
     official: str | None = None  # the split's name with `source="official"`
     answers: bool = False  # the last action is an answer, so a majority can decide
@@ -74,7 +75,7 @@ ROWS: Final = {
     "corridor": Row("valid_seen", 0.0, 2, "window", "of this package alone; nobody reports on it"),
 }
 """By the environment's name in small letters; 512 tokens a response, as in the papers' tables, but
-where the row says so."""
+where the row says so, and fewer on a CPU."""
 
 GENERAL: Final = Row(None, 0.0, 2, "window", "any other environment: the most likely answer")
 _AS_TRAINED: Final = (None, "trained", *SEARCHES)
@@ -102,6 +103,9 @@ def resolve(
     official = env.kwargs.get("source") == "official"
     backend = backend_of(config.model)
     without_model = backend if backend in ("expert", "random") else ""
+    agent = _agent(config.agent, row, trained, tool_format)
+    on_cpu = backend == "hf" and _is_cpu(config.model.device)
+    usual = answer_limits.limit(str(agent.style), env.id, on_cpu=on_cpu, usual=row.max_tokens)
     config = replace(
         config,
         env=replace(
@@ -110,8 +114,8 @@ def resolve(
             max_turns=row.max_turns if env.max_turns is None else env.max_turns,
         ),
         model=replace(config.model, backend=backend, name=config.model.name or without_model),
-        agent=_agent(config.agent, row, trained, tool_format),
-        sampling=_sampling(config, row, trained),
+        agent=agent,
+        sampling=_sampling(config, row.temperature, usual, trained),
         search=_search(config, row),
     )
     check_evaluation(config)
@@ -208,15 +212,21 @@ def _recorded_format(name: str) -> str:
     return name
 
 
+def _is_cpu(device: str | None) -> bool:
+    import torch
+
+    return (device or ("cuda" if torch.cuda.is_available() else "cpu")) == "cpu"
+
+
 def _sampling(
-    config: EvaluationConfig, row: Row, trained: Mapping[str, Any] | None
+    config: EvaluationConfig, usual: float, longest: int, trained: Mapping[str, Any] | None
 ) -> SamplingConfig:
     run_agent = (trained or {}).get("agent", {}) if config.agent.kind in _AS_TRAINED else {}
     temperature, max_tokens = config.sampling.temperature, config.sampling.max_tokens
     if temperature is None:
-        temperature = row.temperature
+        temperature = usual
     if max_tokens is None:
-        max_tokens = run_agent.get("max_tokens", row.max_tokens)
+        max_tokens = run_agent.get("max_tokens", longest)
     return replace(config.sampling, temperature=temperature, max_tokens=max_tokens)
 
 

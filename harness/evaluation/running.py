@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -20,7 +21,7 @@ from agentgyms.core.errors import AgentGymsError, path_end
 from agentgyms.data.progress_bar import ProgressBar, working
 from agentgyms.recording.recording_format import Recording
 from harness import prompts
-from harness.config import EvaluationConfig, check_evaluation
+from harness.config import SEARCHES, EvaluationConfig, check_evaluation
 from harness.evaluation import defaults, folders, results
 from harness.evaluation.baselines import Baseline, examples
 from harness.evaluation.baselines.searching import write_preferences
@@ -31,7 +32,7 @@ from harness.evaluation.results import LostUnit
 from harness.rollouts.env_pool import EnvPool
 from harness.runs.answer_pace import AnswerPace
 from harness.runs.folder_lock import FolderLock
-from harness.runs.progress import in_words
+from harness.runs.progress import in_words, most_in_words
 from harness.types.errors import ConfigError, EvaluationStopped, ResultError
 
 _log = logging.getLogger(__name__)
@@ -157,6 +158,9 @@ class _Session:
         tasks, about, parties = await describe_pool(pool)
         pace = AnswerPace(config.sampling.max_tokens or 0, model.completer)
         counted = model.completer and Counted(model.completer, pace)
+        if counted:
+            longest = f"answers up to {config.sampling.max_tokens} tokens (sampling.max_tokens)"
+            ProgressBar.write(f"{config.env.id}, {config.agent.kind}, {longest}", file=sys.stderr)
         baseline = Baseline(config, counted, examples.gather(config, style))
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}
@@ -175,7 +179,12 @@ class _Session:
         stopped: EvaluationStopped | None = None
         with _session_noted(folder, store, model):
             try:
-                await self._play(left, len(units), pool, baseline, pace)
+                most = (
+                    (about["max_turns"] or 0)
+                    * baseline.trials
+                    * (config.agent.kind not in SEARCHES)
+                )
+                await self._play(left, len(units), pool, baseline, pace, most)
             except EvaluationStopped as e:
                 stopped = e
         if stopped is None or store:
@@ -190,8 +199,12 @@ class _Session:
         pool: EnvPool,
         baseline: Baseline,
         pace: AnswerPace,
+        most: int,
     ) -> None:
-        """Play the units that are left of `total`, at most `run.concurrency` at once."""
+        """Play the units that are left of `total`, at most `run.concurrency` at once.
+
+        `most` is the number of answers that a unit may have, 0 if it is unknown.
+        """
         assert self.store is not None
         store = self.store
         places = asyncio.Semaphore(self.config.run.concurrency)
@@ -209,7 +222,8 @@ class _Session:
             known = f"success={store.successes() / len(store):.1%}" if store else ""
             ended = len(store) - done
             seconds = (time.monotonic() - began) * (total - len(store)) / ended if ended else None
-            return ", ".join(filter(None, [pace.text(), known, in_words(seconds)]))
+            rest = in_words(seconds) or most_in_words(pace, len(left) * most)
+            return ", ".join(filter(None, [pace.text(), known, rest]))
 
         with ProgressBar(
             total=total, initial=done, desc=title, unit="task", beside=beside, bar_format=_BAR

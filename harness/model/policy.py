@@ -106,15 +106,15 @@ class Policy(Network):
         found = converted.folder_of(base or path, setting)
         with working(f"loading {path_end(path, 60)}", is_shown=os.environ.get("RANK", "0") == "0"):
             parts = load_parts(found, revision, half, attention, deferred=deferred, setting=setting)
-        policy = cls(parts.model, parts.tokenizer, device, parts.image_processor, precision)
-        policy.stored = parts.stored
-        if base is not None:
-            adapters.load(policy.model, Path(path))
-        if policy.device.type == "cpu":
-            policy._align()
-        policy.chat_tokenizer.check_ends()
-        if tested:
-            policy.test()
+            policy = cls(parts.model, parts.tokenizer, device, parts.image_processor, precision)
+            policy.stored = parts.stored
+            if base is not None:
+                adapters.load(policy.model, Path(path))
+            if policy.device.type == "cpu":
+                policy._align()
+            policy.chat_tokenizer.check_ends()
+            if tested:
+                policy.test()
         return policy
 
     def _align(self) -> None:

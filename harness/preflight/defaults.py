@@ -11,7 +11,8 @@ from harness.config import TINY_MODELS, Config, methods, replace
 from harness.config.rollout_settings import complete_bounds
 from harness.credit.registry import hyperparameters_of, layers, needs, preset
 from harness.preflight import recorded_files
-from harness.prompts import tool_formats
+from harness.preflight.machine import Machine
+from harness.prompts import answer_limits, tool_formats
 from harness.types import plugins
 from harness.types.errors import ConfigError
 
@@ -38,7 +39,7 @@ def loss_settings(config: Config) -> dict[str, Any]:
     settings = losses.hyperparameters(method.loss) | chosen
     sums = settings.get("aggregation") == "sequence_mean_token_sum"
     if method.loss == "clipped" and sums and settings["constant"] is None:
-        settings["constant"] = float(config.agent.max_tokens)
+        settings["constant"] = float(config.agent.answer_tokens)
     return settings
 
 
@@ -122,12 +123,16 @@ def _evaluated_split(config: Config) -> str:
     return chosen[0]
 
 
-def resolve(config: Config) -> Config:
+def resolve(config: Config, device: str = "") -> Config:
     """Return the configuration with all settings that it leaves to method and environment.
 
-    The run folder keeps the result, so a resumed run is the same when a default changes. Raises
+    The run folder keeps the result, so a resumed run is the same when a default changes. `device`
+    is torch's type of the device that the model is for, by default this machine's. Raises
     `ConfigError` for an unknown name.
     """
+    env = replace(config.env, id=plugins.find_environment(config.env.id))
+    agent = replace(config.agent, max_tokens=_answer_tokens(config, env.id, device))
+    config = replace(config, env=env, agent=agent)
     row = methods.get(config.method.name)
     method = {
         "rows": config.method.rows or row.rows,
@@ -145,7 +150,6 @@ def resolve(config: Config) -> Config:
     own = sections["rollout"].get("enough_members")
     if own is not None:  # limited by the size of a smaller group
         sections["rollout"]["enough_members"] = min(own, config.rollout.group_size)
-    config = replace(config, env=replace(config.env, id=plugins.find_environment(config.env.id)))
     return replace(
         config,
         policy=replace(config.policy, chat_template_kwargs=_template_arguments(config)),
@@ -155,6 +159,16 @@ def resolve(config: Config) -> Config:
         rollout=replace(config.rollout, **sections["rollout"]),
         optimizer=replace(config.optimizer, **sections["optimizer"]),
     )
+
+
+def _answer_tokens(config: Config, env_id: str, device: str) -> int:
+    """Return the longest response in tokens."""
+    own, rollout = config.agent, config.rollout
+    if own.max_tokens is not None:
+        return own.max_tokens
+    device = device or Machine.of(config).kind
+    on_cpu = device == "cpu" and rollout.backend == "hf" and rollout.is_live
+    return answer_limits.limit(own.style, env_id, on_cpu=on_cpu)
 
 
 def _correction(config: Config) -> dict[str, Any]:

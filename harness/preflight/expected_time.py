@@ -30,16 +30,21 @@ _UNKNOWN_TURNS: Final = 20
 _UNKNOWN_TASKS: Final = 100
 
 
+def most_turns(config: Config) -> int:
+    """Return the turn limit of training episodes, 0 if it is unknown."""
+    try:
+        return max_turns(config)
+    except ConfigError:
+        return 0
+
+
 def rest(config: Config, done: int, sizes: Mapping[str, int | None]) -> dict[str, Work]:
     """Return the work that is left of a resolved run after `done` training steps.
 
     The evaluation after them is done too, unless `done` is 0. `sizes` has the number of tasks of
     each split of evaluation.
     """
-    try:
-        turns = max(1.0, _HALF * max_turns(config))
-    except ConfigError:
-        turns = _HALF * _UNKNOWN_TURNS
+    turns = max(1.0, _HALF * (most_turns(config) or _UNKNOWN_TURNS))
     warm = config.warmstart if not done else None
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
     continued = state_values.wanted(config.method.annotators) * _HALF * turns

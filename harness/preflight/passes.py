@@ -187,4 +187,4 @@ def response_share(config: Config, shape: Shape) -> float:
     """Return the largest share of response tokens in a sequence."""
     if config.agent.context != "window":
         return 0.5
-    return min(1.0, config.agent.max_tokens / max_sequence_length(config, shape))
+    return min(1.0, config.agent.answer_tokens / max_sequence_length(config, shape))

@@ -95,7 +95,7 @@ def transcript_tokens(config: Config, shape: Shape, turns: float) -> float:
     observation of the same length. `turns` are those of an episode.
     """
     first = max_sequence_length(config, shape) / 2
-    return min(first + (turns - 1) * config.agent.max_tokens, shape.max_length)
+    return min(first + (turns - 1) * config.agent.answer_tokens, shape.max_length)
 
 
 def transcript_update(config: Config, shape: Shape, machine: Machine, turns: float) -> float:
@@ -133,7 +133,7 @@ def step_time(
     per_s = MFU * OPERATIONS_PER_S * machine.processes
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
     rounds = math.ceil(episodes / memory.live_episodes(config))
-    tokens = turns * config.agent.max_tokens / 2 * rounds
+    tokens = turns * config.agent.answer_tokens / 2 * rounds
     read = shape.parameters * Precision.of(config, machine, shape.parameters).compute
     return StepTime(
         decode=config.rollout.is_live * tokens * read / BYTES_PER_S,

@@ -122,6 +122,11 @@ class PromptStyle:
         parser = parsing.get(self.parser)
         return action if parser.lettered else outside_thoughts(parser.write(action))
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether the answer is a command alone."""
+        return parsing.get(self.parser).brief
+
     def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
         """Return the content of the prompt's message: a text, or parts if it has an image.
 

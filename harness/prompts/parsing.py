@@ -125,6 +125,7 @@ class Parser:
     writer: Callable[..., str]  # returns the shortest valid text that parses to an action
     # The answer is the letter of a choice; both functions get the choices, too.
     lettered: bool = False
+    brief: bool = False  # the answer is a command alone, which is short
 
     def parse(self, text: str, offered: Sequence[str] = ()) -> Parsed:
         """Return the action in a text; `offered` are the choices of the prompt."""
@@ -140,19 +141,19 @@ _in_tags: Final = "<think></think><action>{}</action>".format
 _in_action: Final = "<action>{}</action>".format
 
 PARSERS: Final = {
-    "plain": Parser(parse_plain, str),
-    "joined": Parser(parse_joined, join_names),
+    "plain": Parser(parse_plain, str, brief=True),
+    "joined": Parser(parse_joined, join_names, brief=True),
     "tagged": Parser(parse_tagged, _in_tags),
-    "action_tags": Parser(parse_action, _in_action),
+    "action_tags": Parser(parse_action, _in_action, brief=True),
     "sokoban_tags": Parser(parse_sokoban, _in_tags),
-    "sokoban_action_tags": Parser(parse_sokoban_action, _in_action),
+    "sokoban_action_tags": Parser(parse_sokoban_action, _in_action, brief=True),
     "search_tags": Parser(parse_search, write_search),
     "webshop_tags": Parser(parse_webshop, _in_tags),
-    "webshop_action_tags": Parser(parse_webshop_action, _in_action),
+    "webshop_action_tags": Parser(parse_webshop_action, _in_action, brief=True),
     "alfworld_tags": Parser(parse_alfworld, _in_tags),
     "code_tags": Parser(parse_code, write_code),
     "code_action_tags": Parser(parse_code_alone, write_code_alone),
-    "lettered": Parser(parse_letter, write_letter, lettered=True),
+    "lettered": Parser(parse_letter, write_letter, lettered=True, brief=True),
     "tools": Parser(_ANY_CALL.parse, _ANY_CALL.write),
 }
 

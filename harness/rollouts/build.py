@@ -23,7 +23,7 @@ def make_agent(
 ) -> Agent:
     """Return the agent of a run, sampling at `temperature`; `tokens` measures observations."""
     own = config.agent
-    sampling = Sampling(temperature, own.max_tokens, max_thought_tokens=own.max_thought_tokens)
+    sampling = Sampling(temperature, own.answer_tokens, max_thought_tokens=own.max_thought_tokens)
     return Agent(
         completer,
         prompts.load(own.style, config.env.id, own.tool_format),

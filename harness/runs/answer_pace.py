@@ -62,6 +62,18 @@ class AnswerPace:
         pace = tokens / max(self._clock() - self._began, 1e-9)
         return f"{answers} answers, {pace:.3g} tokens/s"
 
+    def most_seconds(self, answers: int) -> float | None:
+        """Return the seconds in which all of `answers` end, None before the first token.
+
+        It is what they take if all that are left are as long as they may be.
+        """
+        ended = [*self._ended, *self._cut]
+        tokens = max(sum(ended), self._generated() - self._before)
+        if self._began is None or not tokens:
+            return None
+        left = (answers - len(ended)) * self._limit - (tokens - sum(ended))
+        return max(0, left) * (self._clock() - self._began) / tokens
+
     def hint(self, setting: str) -> str | None:
         """Return a hint if most tokens of at least 16 answers are in those that reached the limit.
 

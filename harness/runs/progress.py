@@ -91,6 +91,12 @@ def in_words(seconds: float | None) -> str:
     return f"about {duration(seconds)} left" if seconds else ""
 
 
+def most_in_words(pace: AnswerPace, answers: int) -> str:
+    """Return the most seconds that answers still take in words; "" if they are unknown."""
+    seconds = pace.most_seconds(answers) if answers else None
+    return f"played in at most {duration(seconds)}" if seconds else ""
+
+
 def duration(seconds: float) -> str:
     """Return a rounded duration, such as `40 s`, `7 min` or `3.5 h`."""
     if seconds < 55:
@@ -100,13 +106,16 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-_BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}{postfix}"
+_BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}{postfix}]"
 _LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}, {elapsed} so far{postfix}"
 
 _log = logging.getLogger(__name__)
 
 Advance = Callable[[str], None]
 """Is called after each piece of work with a text to show beside it, "" for none."""
+
+OnLearned = Callable[[float, int], None]
+"""Is called after each micro-batch with the rows that it is worth, and its tokens."""
 
 
 class Progress:
@@ -129,6 +138,7 @@ class Progress:
         self._steps, self._done, self._episodes = steps, done, episodes
         self._time_left = time_left or TimeLeft({})
         self._is_shown, self._is_hinted = is_shown, False
+        self._figures = ""  # of the last step
 
     def _make(
         self,
@@ -171,36 +181,47 @@ class Progress:
 
             yield advance
 
-    def _beside(self, shown: str) -> str:
-        return ", ".join(filter(None, [shown, self._time_left.text()]))
+    def _beside(self, *shown: str) -> str:
+        return ", ".join(filter(None, [*shown, self._time_left.text()]))
 
     @cached_property
     def _bar(self) -> ProgressBar:
         """The bar of training steps."""
-        return self._make(TRAIN, self._steps, "steps", self._done)
+
+        def beside() -> str:
+            return self._beside(self._figures)
+
+        return self._make(TRAIN, self._steps, "steps", self._done, beside)
 
     @contextmanager
-    def episodes(self, pace: AnswerPace) -> Iterator[OnFinish]:
-        """Show the episodes of a step; the yielded function is called with each finished one.
+    def episodes(
+        self, pace: AnswerPace, turns: int = 0, total: int | None = None, title: str = "collect"
+    ) -> Iterator[OnFinish]:
+        """Show episodes of at most `turns` turns, of a step or, with a `total`, of an evaluation.
 
-        `pace` counts their answers. If most tokens were cut off, the log has a hint, once.
+        The yielded function is called with each finished one. `pace` counts their answers. If most
+        tokens were cut off, the log has a hint, once.
         """
         solved = ended = 0
+        number = self._episodes if total is None else total
 
         def beside() -> str:
             success = f"success={solved / ended:.2f}" if ended else ""
-            return self._beside(", ".join(filter(None, [success, pace.text()])))
+            return self._beside(success, pace.text(), most_in_words(pace, number * turns))
 
         self._time_left.start()
-        self._bar.refresh()
+        if total is None:
+            self._bar.refresh()
         pace.begin()
-        with self._make("collect", self._episodes, "episodes", beside=beside) as episodes:
+        with self._make(title, number, "episodes", beside=beside) as episodes:
 
             def count(rollout: Rollout) -> None:
                 nonlocal solved, ended
                 solved, ended = solved + rollout.success, ended + 1
                 for turn in rollout.turns:
                     pace.add(turn.completion)
+                if total is not None:
+                    self._time_left.spent(EVALUATE)
                 episodes.update()
 
             yield count
@@ -208,6 +229,30 @@ class Progress:
         if hint is not None:
             self._is_hinted = True
             _log.warning("%s", hint)
+
+    @contextmanager
+    def learning(
+        self, rows: int, clock: Callable[[], float] = time.monotonic
+    ) -> Iterator[OnLearned]:
+        """Show an update; the yielded function is called with rows that are done, and tokens."""
+        began, spent, done, tokens = clock(), 0.0, 0.0, 0  # as of the last call
+
+        def beside() -> str:
+            if not done:
+                return self._beside()
+            rest = spent * rows / done - (clock() - began)
+            own = f"learnt in about {duration(rest)}" if rest > 0 else ""
+            return self._beside(f"{tokens / spent:.3g} tokens/s", own)
+
+        with self._make("learn", rows, "rows", beside=beside) as bar:
+
+            def advance(more: float, passed: int) -> None:
+                nonlocal spent, done, tokens
+                spent = max(clock() - began, 1e-9)
+                done, tokens = min(rows, done + more), tokens + passed
+                bar.update(round(done) - bar.n)
+
+            yield advance
 
     @contextmanager
     def working(self, title: str) -> Iterator[None]:
@@ -224,8 +269,7 @@ class Progress:
             "tokens/s": f"{figures.get('time/collect_tokens_per_s', 0.0):.0f}",
         }
         self._time_left.spent(TRAIN)
-        beside = self._beside(", ".join(f"{name}={value}" for name, value in shown.items()))
-        self._bar.set_postfix_str(beside, refresh=False)
+        self._figures = ", ".join(f"{name}={value}" for name, value in shown.items())
         self._bar.update()
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ class CreditAssignment:
         self, config: Config, method: Method, settings: dict[str, Any], context: AnnotatorContext
     ) -> None:
         self._config, self._rows = config.method, context.rows
-        self._max_tokens = config.agent.max_tokens
+        self._max_tokens = config.agent.answer_tokens
         self._name, self._settings = method.estimator, settings
         self.annotators: dict[str, Annotator] = {
             name: annotators.make(name, given, context)

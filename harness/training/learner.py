@@ -21,6 +21,7 @@ from harness.model.learning_mode import add_in_place, make_gradients, set_learni
 from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
 from harness.model.policy import Policy
 from harness.preflight.defaults import loss_settings
+from harness.runs.progress import OnLearned
 from harness.training.first_update import Drift, FirstUpdateAlarm, alarm_of, drift_of
 from harness.training.optimizer import make_optimizer
 from harness.types.errors import NotFinite, TrainingError
@@ -57,6 +58,10 @@ def combine(metrics: dict[str, Metric], more: Mapping[str, Metric]) -> None:
     """Combine metrics with those of further batches, in place."""
     for name, metric in more.items():
         metrics[name] = metrics[name].combined(metric) if name in metrics else metric
+
+
+def _unheard(rows: float, tokens: int) -> None:
+    """Tell nobody of a micro-batch."""
 
 
 class Learner:
@@ -101,7 +106,14 @@ class Learner:
             policy.model, config, offload=policy.layout.offload == "optimizer"
         )
 
-    def update(self, rows: Sequence[Sample], *, step: int, seed: int) -> dict[str, float]:
+    def update(
+        self,
+        rows: Sequence[Sample],
+        *,
+        step: int,
+        seed: int,
+        on_learned: OnLearned = _unheard,
+    ) -> dict[str, float]:
         """Take the optimizer steps of one training step and return figures to log.
 
         Each epoch shuffles the samples into mini-batches of nearly equal size; each mini-batch is
@@ -114,6 +126,7 @@ class Learner:
             rows: The samples.
             step: Number of the training step, from 0.
             seed: Seed of the shuffling.
+            on_learned: Called after each micro-batch.
 
         Raises:
             NotFinite: A loss or gradient is not finite; the weights are as they were.
@@ -130,7 +143,7 @@ class Learner:
         rng = np.random.default_rng(seed)
         totals = _Totals()
         for _ in range(self.config.epochs or 1):
-            totals.add(self._epoch(rows, rng))
+            totals.add(self._epoch(rows, rng, on_learned))
         return self._figures(totals)
 
     def _figures(self, totals: _Totals) -> dict[str, float]:
@@ -147,15 +160,17 @@ class Learner:
             figures[f"update/{name}"] = metric.reduced(totals.tokens)
         return figures
 
-    def _epoch(self, rows: Sequence[Sample], rng: np.random.Generator) -> _Totals:
+    def _epoch(
+        self, rows: Sequence[Sample], rng: np.random.Generator, on_learned: OnLearned
+    ) -> _Totals:
         """Take the optimizer steps of one pass over the samples."""
         totals = _Totals(epochs=1)
         order = rng.permutation(len(rows))
         for part in np.array_split(order, num_mini_batches(self.config, len(rows))):
-            totals.add(self._optimizer_step([rows[i] for i in part]))
+            totals.add(self._optimizer_step([rows[i] for i in part], on_learned))
         return totals
 
-    def _optimizer_step(self, rows: Sequence[Sample]) -> _Totals:
+    def _optimizer_step(self, rows: Sequence[Sample], on_learned: OnLearned = _unheard) -> _Totals:
         """Take one optimizer step on a mini-batch."""
         # The loss is a mean over the mini-batch, so sizes are counted before `merge` drops rows.
         sizes = {
@@ -169,8 +184,12 @@ class Learner:
         if self._makes_gradients:
             make_gradients(self.policy.model)
         rank_totals = _Totals()
-        for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
+        whole = max(1, sum(row.length for row in rows))
+        worth = sizes["num_sequences"] / whole  # rows that a token stands for
+        worth *= self.policy.processes.size / self.policy.num_sharing
+        for part, batch in self.policy.indexed_batches(rows, self.config.micro_batch_tokens):
             rank_totals.add(self._accumulate(batch, sizes))
+            on_learned(worth * sum(rows[i].length for i in part), batch.num_tokens)
         # Processes that share sequences have the same totals: count one of each team.
         for gathered in self.policy.processes.gather(rank_totals)[:: self.policy.num_sharing]:
             totals.add(gathered)

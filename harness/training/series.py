@@ -35,10 +35,14 @@ def state(config: Config) -> str:
     folder = RunFolder.from_config(config)
     if not (folder.path / "config.json").exists():
         return NEW
-    before, now = resolve(folder.config()), resolve(config)
-    if now.policy.precision is None:  # the run has written down the one that it took
-        policy = configs.replace(now.policy, precision=before.policy.precision)
-        now = configs.replace(now, policy=policy)
+    before = resolve(folder.config())
+    # The run has written down what it took for its machine.
+    policy, agent = config.policy, config.agent
+    if policy.precision is None:
+        policy = configs.replace(policy, precision=before.policy.precision)
+    if agent.max_tokens is None:
+        agent = configs.replace(agent, max_tokens=before.agent.max_tokens)
+    now = resolve(configs.replace(config, policy=policy, agent=agent))
     changed = differences(_settings(before), _settings(now))
     if changed:
         raise ConfigError(

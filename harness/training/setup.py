@@ -94,6 +94,23 @@ def _begin(
             policy = _shared_initial_policy(config, folder.path, processes, warm_start)
     except Abandoned:
         raise TrainingStopped(folder.how_to_resume(config.run.steps), stop.number) from None
+    with progress.working("getting ready"):
+        trainer = _trainer(config, folder, policy, loaded_settings, processes, progress)
+    trainer.stop.take_over(stop)
+    if processes.is_first:  # all have read it
+        shutil.rmtree(folder.path / _FIRST, ignore_errors=True)
+    return trainer
+
+
+def _trainer(
+    config: Config,
+    folder: RunFolder,
+    policy: Policy,
+    loaded_settings: dict[str, Any],
+    processes: ProcessGroup,
+    progress: Progress,
+) -> Trainer:
+    """Return the trainer of a policy that has learned nothing but its warm start."""
     precision: Any = policy.precision
     config = replace(config, policy=replace(config.policy, precision=precision))
     processes.run_on_first(lambda: folder.keep(config))  # another machine goes on with it
@@ -103,7 +120,7 @@ def _begin(
             policy.save(folder.path / "reference")
             fsync.flush_all(folder.path / "reference")
         reference = policy.frozen_copy()
-    trainer = Trainer(
+    return Trainer(
         config,
         folder,
         policy,
@@ -113,10 +130,6 @@ def _begin(
         progress=progress,
         report=_report(config, folder),
     )
-    trainer.stop.take_over(stop)
-    if processes.is_first:  # all have read it
-        shutil.rmtree(folder.path / _FIRST, ignore_errors=True)
-    return trainer
 
 
 def _progress(

@@ -29,7 +29,7 @@ def fine_tune(
     *,
     seed: int,
     micro_batch_tokens: int,
-    on_step: Callable[[float], None] = lambda _: None,
+    on_step: Callable[[float, int], None] = lambda _loss, _tokens: None,
     state: Path | None = None,
     is_to_stop: Callable[[], bool] = lambda: False,
 ) -> float:
@@ -44,7 +44,7 @@ def fine_tune(
         config: Steps, batch size, learning rate.
         seed: The seed of the demonstrations' order.
         micro_batch_tokens: Padded tokens of one forward pass.
-        on_step: Called with each step's loss.
+        on_step: Called with each step's loss and the tokens that passed through the model.
         state: The folder to save at a stop and to resume from, if it exists.
         is_to_stop: Called after each step.
 
@@ -74,8 +74,9 @@ def fine_tune(
     for step in range(len(losses), config.steps):
         share = learning_rate_factor(step, config.steps)
         set_learning_rate(optimizer, config.learning_rate * share)
-        losses.append(_optimizer_step(policy, optimizer, next(batches), micro_batch_tokens))
-        on_step(losses[-1])
+        loss, tokens = _optimizer_step(policy, optimizer, next(batches), micro_batch_tokens)
+        losses.append(loss)
+        on_step(loss, tokens)
         if state is not None and is_to_stop():
             sft_state.write(state, policy, optimizer, losses)
             raise Abandoned
@@ -122,16 +123,17 @@ def learning_rate_factor(step: int, steps: int) -> float:
 
 def _optimizer_step(
     policy: Policy, optimizer: torch.optim.Optimizer, rows: Sequence[Sample], max_tokens: int
-) -> float:
+) -> tuple[float, int]:
+    """Take a step and return its loss and the tokens that passed through the model."""
     num_tokens = sum(row.num_actions for row in rows)  # of the batch, not the micro-batch
     optimizer.zero_grad()
-    total = 0.0
+    total, passed = 0.0, 0
     for batch in policy.micro_batches(rows, max_tokens):
         logprob, _ = policy.logprobs(batch)  # [B, T]
         loss = -logprob[batch.action_mask].sum() / num_tokens
         loss.backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach())
+        total, passed = total + float(loss.detach()), passed + batch.num_tokens
     torch.nn.utils.clip_grad_norm_(policy.model.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad()  # rollouts come next, which take memory
-    return total
+    return total, passed

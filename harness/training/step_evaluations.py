@@ -11,10 +11,12 @@ from harness.config import Config
 from harness.distributed.process_group import ProcessGroup
 from harness.evaluation.evaluate import Evaluation, choose, evaluate
 from harness.inference.completers import Completer
+from harness.preflight.expected_time import most_turns
 from harness.prompts.truncation import Tokens
 from harness.rollouts.build import make_agent, make_eval_pool
 from harness.rollouts.env_pool import EnvPool
-from harness.runs.progress import EVALUATE, Progress
+from harness.runs.answer_pace import AnswerPace
+from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
 from harness.training.phases import with_hints
 from harness.types.task_draws import seed_of
@@ -44,6 +46,7 @@ class StepEvaluations:
     ) -> None:
         self._config, self._folder, self._processes = config, folder, processes
         self._agent = make_agent(config, completer, config.eval.temperature, tokens)
+        self._completer = completer
         self._run, self._done, self._progress = run, done, progress
         self._pools: dict[str, EnvPool] = {}
 
@@ -65,11 +68,10 @@ class StepEvaluations:
         pool = self._pools[split]
         chosen = choose(pool.tasks(), count)
         seed = seed_of(self._config.run.seed, _EVALUATION)
-        title = f"evaluate {split}"
-        with (
-            with_hints(self._config, "collect"),
-            self._progress.phase(EVALUATE, len(chosen), "episodes", title) as advance,
-        ):
+        pace = AnswerPace(self._config.agent.answer_tokens, self._completer)
+        turns = self._config.eval.max_turns or most_turns(self._config)
+        shown = self._progress.episodes(pace, turns, len(chosen), f"evaluate {split}")
+        with with_hints(self._config, "collect"), shown as on_finish:
             episodes = evaluate(
                 pool,
                 chosen,
@@ -77,7 +79,7 @@ class StepEvaluations:
                 self._agent,
                 seed=seed,
                 processes=self._processes,
-                on_finish=lambda _: advance(""),
+                on_finish=on_finish,
             )
             return self._run(episodes)
 

@@ -21,6 +21,7 @@ from harness.model.policy import Policy
 from harness.model.weights.weight_average import WeightAverage
 from harness.preflight import recorded_files
 from harness.preflight.defaults import plays_initial
+from harness.preflight.expected_time import most_turns
 from harness.rollouts import rollout_files
 from harness.runs import fsync, tracking, training_state
 from harness.runs.answer_pace import AnswerPace
@@ -213,12 +214,14 @@ class Trainer:
     def train_step(self) -> dict[str, float]:
         """Play, compute credit, learn, and give the generator the new weights; return figures."""
         played = self._collect()
-        recomputed = self._recompute_logprobs(played.rollouts)
-        credit = self._assign_credit(recomputed.rollouts)
-        diagnosed = self._diagnose_credit(credit)
-        self._keep_rollouts(played.rollouts, credit)
+        with self._progress.working("credit"):
+            recomputed = self._recompute_logprobs(played.rollouts)
+            credit = self._assign_credit(recomputed.rollouts)
+            diagnosed = self._diagnose_credit(credit)
+            self._keep_rollouts(played.rollouts, credit)
         figures = self._update_policy(recomputed, credit)
-        figures |= self._update_annotators(recomputed.rollouts, credit)
+        with self._progress.working("annotators"):
+            figures |= self._update_annotators(recomputed.rollouts, credit)
         if self._average is not None:
             self._average.update()
         with self.phases("sync"):
@@ -265,8 +268,9 @@ class Trainer:
         # Turns that a sibling shares with its parent are trained once, with the parent.
         rows = samples(recomputed.rollouts, advantage, context, shared=False, kept=kept)
         seed = seed_of(self.config.run.seed, _UPDATE, self.step)
-        with self._progress.working("learn"):
-            return self.learner.update(rows, step=self.step, seed=seed)
+        passes = self.config.optimizer.epochs or 1
+        with self._progress.learning(passes * len(rows)) as advance:
+            return self.learner.update(rows, step=self.step, seed=seed, on_learned=advance)
 
     @phase("annotators", "learn")
     def _update_annotators(self, rollouts: list[Rollout], credit: Credit) -> dict[str, float]:
@@ -284,8 +288,8 @@ class Trainer:
     def _play(self) -> StepRollouts:
         """Return a step's rollouts; if playing ahead fails, save the last update first."""
         try:
-            pace = AnswerPace(self.config.agent.max_tokens, self._rollout_generator.completer)
-            with self._progress.episodes(pace) as on_finish:
+            pace = AnswerPace(self.config.agent.answer_tokens, self._rollout_generator.completer)
+            with self._progress.episodes(pace, most_turns(self.config)) as on_finish:
                 return self._player.play(self.step, on_finish)
         except Exception:
             if self._ahead is not None and not self._is_saved and not self.stop.number:
@@ -327,7 +331,8 @@ class Trainer:
             self.log.write(self.step, figures)
             self.evaluations.keep(self.step, result)
         if self._report is not None and self.processes.is_first:
-            self._report(self.step == self.config.run.steps)
+            with self._progress.working("report"):
+                self._report(self.step == self.config.run.steps)
 
     def _generator_alone(self) -> AbstractContextManager[None]:
         """Let nothing but evaluations have the generator."""
@@ -348,7 +353,7 @@ class Trainer:
         """Write the step's metrics to the disk, then a checkpoint."""
         self.log.flush()
         wanted = self.config.checkpoint
-        with self.phases("save"):
+        with self.phases("save"), self._progress.working("save"):
             self._saving = saving.begin(
                 self.folder.path,
                 self.step,
@@ -370,7 +375,7 @@ class Trainer:
         """Complete the checkpoint that is being saved, if one is; all processes call this."""
         if self._saving is None:
             return
-        with self.phases("save"):
+        with self.phases("save"), self._progress.working("save"):
             begun, self._saving = self._saving, None
             begun.finish()
         if self.processes.is_first:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +65,14 @@ class WarmStart:
         """
         warm = self.config.warmstart
         left = warm.steps - len(sft_state.losses_of(self.state))
+        began, passed = time.monotonic(), 0
+
+        def stepped(loss: float, tokens: int) -> None:
+            nonlocal passed
+            passed += tokens
+            pace = passed / max(time.monotonic() - began, 1e-9)
+            advance(f"loss={loss:.3f}, {pace:.3g} tokens/s")
+
         with self.progress.phase(WARM_START, left, "steps") as advance:
             loss = fine_tune(
                 policy,
@@ -71,7 +80,7 @@ class WarmStart:
                 warm,
                 seed=seed_of(self.config.run.seed, _FINE_TUNING),
                 micro_batch_tokens=self.config.optimizer.micro_batch_tokens,
-                on_step=lambda loss: advance(f"loss={loss:.3f}"),
+                on_step=stepped,
                 state=self.state,
                 is_to_stop=lambda: bool(self.stop.number),
             )

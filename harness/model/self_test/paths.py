@@ -93,9 +93,10 @@ def compare(
 ) -> None:
     """Refuse a model that gives other log-probabilities by a path than by itself.
 
-    In mixed precision it is compared in float32, and where that differs in float64. A model `judged` in float32, as a miniature, needs
-    only finite log-probabilities in half precision: a router that rounds to another expert moves a
-    token by several nats. The `ConfigError` names the path and the `cure`, the user's way out.
+    In mixed precision it is compared in float32, and where that differs in float64. A model
+    `judged` in float32, as a miniature, needs only finite log-probabilities in half precision: a
+    router that rounds to another expert moves a token by several nats. The `ConfigError` names the
+    path and the `cure`, the user's way out.
     """
     own, exact = network.precision, is_exact(network) and network.processes.size == 1
     for precision in dict.fromkeys(("float32", own) if exact else (own,)):

@@ -51,7 +51,7 @@ class OutsideAgents:
             config.run.name,
             config.rollout.group_size,
             Sampling(
-                agent.temperature, agent.max_tokens, max_thought_tokens=agent.max_thought_tokens
+                agent.temperature, agent.answer_tokens, max_thought_tokens=agent.max_thought_tokens
             ),
             config.run.seed,
             agent.tool_format,

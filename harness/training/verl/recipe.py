@@ -36,7 +36,7 @@ def recipe_of(settings: Any) -> Config:
     else:
         config = configs.load(name)
     plugins.load(config.run.plugins)
-    return defaults.resolve(config)
+    return defaults.resolve(config, "cuda")
 
 
 def write_tasks(config: Config, folder: Path) -> dict[str, str]:

@@ -38,7 +38,7 @@ def start(config: Config, further: Mapping[str, Any]) -> Path:
 
     _check_installed()
     settings = translate(config)
-    config = resolve(config)
+    config = resolve(config, "cuda")
     folder = RunFolder.from_config(config)
     is_made = config.policy.model in TINY_MODELS or config.warmstart.episodes > 0
     model = _begun(config) if is_made else converted.folder_of(config.policy.model)

@@ -46,7 +46,7 @@ def translate(config: Config) -> dict[str, Any]:
     `ConfigError` with the names of all settings that differ from their default and have no
     counterpart in verl.
     """
-    config = defaults.resolve(config)
+    config = defaults.resolve(config, "cuda")
     refused = [*_refused(config), *_refused_values(config)]
     if refused:
         lines = "".join(f"\n- {one}" for one in refused)
@@ -78,7 +78,7 @@ def place_of(name: str, places: Mapping[str, Any]) -> str | None:
 
 def _refused(config: Config) -> Iterator[str]:
     """Yield a line for each setting without a counterpart that is not at its default."""
-    usual = flat(defaults.resolve(Config()))
+    usual = flat(defaults.resolve(Config(), "cuda"))
     named = set()
     for name, value in flat(config).items():
         place = place_of(name, REFUSED)
@@ -163,7 +163,7 @@ def _lengths(config: Config) -> dict[str, Any]:
     from harness.preflight.model_shapes import shape_of
 
     whole = config.agent.max_context or shape_of(config.policy).max_length
-    answer = config.agent.max_tokens
+    answer = config.agent.answer_tokens
     transcript = config.agent.context == "transcript"
     return {
         "data.max_prompt_length": whole if transcript else whole - answer,

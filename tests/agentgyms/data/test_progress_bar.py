@@ -13,7 +13,6 @@ from agentgyms.data.progress_bar import ProgressBar, working
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(progress_bar, "FIRST_S", 0.1)
     monkeypatch.setattr(progress_bar, "EVERY_S", 0.2)
     monkeypatch.setattr(progress_bar, "_BEAT_S", 0.02)
     monkeypatch.setattr(ProgressBar, "_next_line", None)
@@ -57,7 +56,7 @@ def test_several_bars_together_say_no_more_than_one():
 
 
 def test_short_work_in_an_old_process_says_nothing(monkeypatch):
-    monkeypatch.setattr(progress_bar, "FIRST_S", 1000.0)
+    monkeypatch.setattr(progress_bar, "_BEAT_S", 1000.0)
     monkeypatch.setattr(progress_bar, "EVERY_S", 1000.0)
     monkeypatch.setattr(ProgressBar, "_next_line", 0.0)  # a line may be written at once
     file = io.StringIO()

@@ -27,6 +27,7 @@ def test_a_run_says_what_it_is_what_it_came_to_and_what_to_run_next(tmp_path):
         "agentgyms/Corridor-v0: trained on train (40 tasks), evaluated on valid_seen (8 tasks)"
     )
     assert begun["model"].startswith("tiny, ")
+    assert begun["answers"] == "up to 8 tokens each (agent.max_tokens)"
     assert begun["folder"] == "runs/corridor"
     assert re.fullmatch(r"roughly \d+ (s|min) on two free CPU cores, .*", begun["time"])
     told = dict(re.findall(r"^(\w+): +(.+)$", ended.stdout, re.M))

@@ -131,6 +131,29 @@ def test_a_resolved_configuration_leaves_nothing_to_defaults():
     assert defaults.resolve(config) == config
 
 
+@pytest.mark.parametrize(
+    ("changes", "on_cpu"),
+    [
+        ({"style": "direct"}, 64),
+        ({"style": "compact"}, 64),
+        ({"style": "think"}, 256),
+        ({"style": "direct", "max_tokens": 300}, 300),
+    ],
+)
+def test_answers_are_shorter_where_a_cpu_writes_them(changes, on_cpu):
+    tiny = configs.load("corridor-tiny")
+    agent = configs.replace(tiny.agent, **{"max_tokens": None, **changes})
+    config = configs.replace(tiny, agent=agent)
+    resolved = defaults.resolve(config, "cpu")
+    assert resolved.agent.answer_tokens == on_cpu
+    assert defaults.resolve(resolved, "cuda") == resolved, "a run keeps it on other machines"
+    on_gpu = defaults.resolve(config, "cuda")
+    assert on_gpu.agent.answer_tokens == changes.get("max_tokens", 512)
+    served = configs.replace(tiny.rollout, backend="server")
+    config = configs.replace(config, rollout=served)
+    assert defaults.resolve(config, "cpu").agent == on_gpu.agent
+
+
 @pytest.mark.parametrize("name", methods.METHODS)
 def test_the_table_of_methods_refers_to_what_exists(name):
     row = methods.get(name)

@@ -212,7 +212,29 @@ def test_a_training_run_brings_its_own_way_of_asking():
     assert trained.run.name == "alfworld-valid_seen-trained-mine-step-000060"
     prompted = EvaluationConfig(model=config.model, agent=EvalAgentConfig(kind="react"))
     assert defaults.resolve(prompted, run).agent.style == "think"
-    assert defaults.resolve(prompted, run).sampling.max_tokens == 512
+    assert defaults.resolve(prompted, run).sampling.max_tokens != 9
+
+
+@pytest.mark.parametrize(
+    ("env", "style", "on_gpu", "on_cpu"),
+    [
+        ("Corridor", "direct", 512, 64),
+        ("ALFWorld", "think", 512, 256),
+        ("SOTOPIA", "direct", 2048, 256),
+    ],
+)
+def test_answers_are_shorter_where_a_cpu_writes_them(env, style, on_gpu, on_cpu):
+    def longest(**model):
+        config = EvaluationConfig(
+            env=EvalEnvConfig(id=env),
+            agent=EvalAgentConfig(style=style),
+            model=ModelConfig(name="smollm2-135m", **model),
+        )
+        return defaults.resolve(config).sampling.max_tokens
+
+    assert longest(backend="hf", device="cpu") == on_cpu
+    assert longest(backend="hf", device="cuda") == on_gpu
+    assert longest(url="http://127.0.0.1:9/v1") == on_gpu
 
 
 def test_an_environment_of_ones_own(tmp_path):

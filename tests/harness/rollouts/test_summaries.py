@@ -191,7 +191,7 @@ def test_a_critic_of_turns_is_refused(policy):
 
 
 def test_a_summary_must_fit():
-    agent = {"context": "summary", "max_context": 4600}
+    agent = {"context": "summary", "max_tokens": 512, "max_context": 4600}
     values = {"agent": agent, "warmstart": {"episodes": 1}}
     with pytest.raises(ConfigError, match="does not fit behind it"):
         check(build(Config, values))

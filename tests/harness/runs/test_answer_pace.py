@@ -79,3 +79,14 @@ def test_a_hint_proposes_a_limit(ended, cut, wanted):
 def test_there_is_no_hint_where_most_answers_end_or_few_are_known():
     assert paced([100] * 100, 10) is None
     assert paced([20] * 5, 10) is None
+
+
+def test_the_most_time_is_that_of_the_longest_answers():
+    clock, completer = Clock(), type("Generating", (), {"generated": 0})()
+    pace = AnswerPace(64, completer, clock)
+    pace.begin()
+    assert pace.most_seconds(4) is None
+    completer.generated, clock.now = 50, 10.0  # 30 of an answer that ends, 20 of others
+    pace.add(answer(30))
+    assert pace.most_seconds(4) == pytest.approx((3 * 64 - 20) / 5)
+    assert pace.most_seconds(1) == 0

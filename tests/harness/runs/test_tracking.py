@@ -356,6 +356,23 @@ def test_progress_is_a_bar_on_terminals_and_lines_in_files(monkeypatch, is_termi
     assert "collect" in shown.getvalue()
 
 
+def test_an_update_shows_rows_tokens_a_second_and_the_time_left(monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
+    monkeypatch.setattr(progress_bar.ProgressBar, "_next_line", None)
+    now = 0.0
+    with Progress(4, 1, 2).learning(8, lambda: now) as advance:
+        now = 10.0
+        advance(1.6, 300)
+        now = 50.0
+        advance(6.5, 300)  # a share that is rounded up ends at the last row
+    lines = [line for line in shown.getvalue().splitlines() if "tokens/s" in line]
+    said = r"learn: 2 of 8 rows, \d\d:\d\d so far, 30 tokens/s, learnt in about 40 s"
+    assert re.fullmatch(said, lines[0])
+    assert re.fullmatch(r"learn: 8 of 8 rows, \d\d:\d\d so far, 12 tokens/s", lines[-1])
+
+
 def test_the_picture_has_what_was_logged(seen, tmp_path):
     run = training_runs.read(seen)
     panels = {p.title: p for p in training_curves.panels(run, metrics.read(seen))}

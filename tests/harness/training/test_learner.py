@@ -249,3 +249,15 @@ def test_rejected_tokens_are_no_trained_ones(policy, rows):
     assert torch.equal(weights(learner), before)
     learner.update(rows, step=1, seed=0)
     assert not torch.equal(weights(learner), before)
+
+
+@pytest.mark.parametrize("micro_batch_tokens", [8192, 20])
+def test_an_update_tells_the_rows_and_tokens_that_are_done(policy, rows, micro_batch_tokens):
+    settings = configs.replace(CONFIG, epochs=2, micro_batch_tokens=micro_batch_tokens)
+    told = []
+    figures = learner_of(policy, settings).update(
+        rows * 2, step=0, seed=0, on_learned=lambda *one: told.append(one)
+    )
+    assert sum(worth for worth, _ in told) == pytest.approx(2 * 2 * len(rows))
+    assert sum(tokens for _, tokens in told) == figures["update/model_tokens"]
+    assert len(told) >= 2 * settings.mini_batches

@@ -9,8 +9,11 @@ from click.testing import CliRunner
 from small_training import SMALL
 
 from agentgyms.core.errors import AgentGymsError
+from harness import config as configs
 from harness.cli.main import main
+from harness.preflight.defaults import resolve
 from harness.runs import checkpoints, metrics
+from harness.runs.runfolder import RunFolder
 from harness.training import series
 from harness.types.errors import ConfigError, TrainingStopped
 
@@ -88,6 +91,16 @@ def test_a_folder_with_other_settings_is_refused_before_the_first_run(trained):
     with pytest.raises(ConfigError, match=r"s-seed0 holds a run with other settings: run.steps"):
         train(folder, "--seeds", "2", steps=3)
     assert sorted(folder.rglob("*")) == kept
+
+
+def test_a_run_keeps_its_longest_answer_on_another_machine(tmp_path):
+    tiny = configs.load("corridor-tiny", [f"run.output='{tmp_path}'"])
+    config = configs.replace(tiny, agent=configs.replace(tiny.agent, max_tokens=None))
+    folder = RunFolder.from_config(config)
+    folder.create(resolve(config, "cuda"))
+    folder.lock.release()
+    assert resolve(config, "cpu").agent.answer_tokens < folder.config().agent.answer_tokens
+    assert series.state(config) == series.UNFINISHED
 
 
 def test_a_dry_run_tells_the_plan_and_every_folder(trained, tmp_path):

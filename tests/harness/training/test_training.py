@@ -252,11 +252,17 @@ def test_fine_tuning_learns_the_demonstrations():
     size = configs.TinyConfig(layers=1, hidden=32, heads=4, feed_forward=32)
     policy = Policy(tiny.make_model(size, tokenizer, 0), tokenizer, "cpu")
     settings = configs.WarmstartConfig(episodes=1, steps=60, batch_size=8, learning_rate=1e-2)
-    losses = []
+    told = []
     loss = fine_tune(
-        policy, demonstrations, settings, seed=0, micro_batch_tokens=999, on_step=losses.append
+        policy,
+        demonstrations,
+        settings,
+        seed=0,
+        micro_batch_tokens=999,
+        on_step=lambda *one: told.append(one),
     )
-    assert losses[0] > 3
+    assert told[0][0] > 3
+    assert all(tokens > settings.batch_size for _, tokens in told)
     assert loss < 0.1
     with pytest.raises(ConfigError, match="no demonstrations"):
         fine_tune(policy, [], settings, seed=0, micro_batch_tokens=999)

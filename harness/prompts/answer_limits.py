@@ -1,0 +1,21 @@
+"""The longest answer where no setting names one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness import prompts
+
+USUAL: Final = 512
+"""Tokens of an answer, as in the papers' tables."""
+
+
+def limit(style: str, env_id: str, *, on_cpu: bool, usual: int = USUAL) -> int:
+    """Return the tokens of the longest answer, `usual` of them on a GPU or a server.
+
+    A CPU writes some ten tokens a second, so answers have an eighth there if the style asks for a
+    command alone, else half. Raises `ConfigError` for an unknown style.
+    """
+    if not on_cpu:
+        return usual
+    return usual // (8 if prompts.load(style, env_id).is_brief else 2)
