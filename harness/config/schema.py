@@ -260,7 +260,8 @@ class WarmstartConfig(Section):
     steps: PositiveInt = 200
     """Optimizer steps."""
     batch_size: PositiveInt = 64
-    """Turns of an optimizer step."""
+    """Turns of an optimizer step; where sequences share prefixes, those of whole chats, at least so
+    many."""
     learning_rate: LearningRate = 1e-5
     """Learning rate of AdamW."""
 
