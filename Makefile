@@ -183,7 +183,7 @@ test-real: $(VENV)/test.stamp $(VENV)/smollm2.stamp $(OFFICIAL)/stamp $(APPWORLD
 	  -m 'vllm and not ($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
 	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
 	  -m '($(PARTS)) and not (vllm or $(ALONE)) and ($(ANY_SPEED))' $(ARGS)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder \
 	  -m 'slow and not (vllm or $(ALONE) or $(PARTS))' $(ARGS)
 
 mutants: $(VENV)/test.stamp $(MUTANTS)/stamp

@@ -35,6 +35,15 @@ ONLY_WHEN_ASKED = {
     "vllm": "runs vLLM: AGENTGYMS_VLLM_PYTHON=/path/to/python pytest -m vllm",
 }
 
+LONGEST_FILES = (
+    "test_demo.py",
+    "test_sotopia_recipe.py",
+    "test_appworld_recipe.py",
+    "test_readme.py",
+    "test_model_matrix.py",
+)
+"""Begun before all others, so that no worker is left with one of them at the end."""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def working_directory(tmp_path_factory):
@@ -80,6 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for mark, reason in ONLY_WHEN_ASKED.items():
             if mark not in asked and item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skip(reason=reason))
+    items.sort(key=lambda item: item.path.name not in LONGEST_FILES)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,6 +8,7 @@ import pytest
 from server_faults import CORRIDOR, TOKEN
 
 from env_servers import create_app
+from env_servers.serving import guesses
 from env_servers.serving.server import Server
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -85,8 +86,12 @@ def test_examples_in_process():
 
 
 @pytest.mark.slow
-def test_everything_on_a_socket():
-    """Boundary values, random values and sequences, with all checks, through waitress."""
+def test_everything_on_a_socket(monkeypatch):
+    """Boundary values, random values and sequences, with all checks, through waitress.
+
+    Wrong tokens wait hardly at all; tests/env_servers/serving/test_guesses.py is about their waits.
+    """
+    monkeypatch.setattr(guesses, "LONGEST_S", 0.01)
     with Server(create_app(CORRIDOR, token=TOKEN, max_sessions=10_000)) as server:
         config = _settings(8, "examples", "coverage", "fuzzing", "stateful")
         schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json", config=config)

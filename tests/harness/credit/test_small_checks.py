@@ -18,9 +18,17 @@ SHRUNK = [
     "run.steps=3",
     "run.keep_rollouts=1",
     "warmstart.steps=20",
-    "warmstart.episodes=60",
-    "rollout.tasks_per_step=2",
+    "warmstart.episodes=40",
+    "warmstart.batch_size=8",
+    "rollout.tasks_per_step=1",
+    "env.max_turns=6",
     "eval.every=0",
+    "eval.tasks=3",
+    "eval.max_turns=6",
+    "policy.tiny.layers=1",
+    "policy.tiny.hidden=64",
+    "policy.tiny.heads=4",
+    "policy.tiny.feed_forward=64",
 ]
 
 
@@ -90,8 +98,8 @@ def test_the_page_has_every_claim_and_reads_its_intervals(checks):
 
 
 @pytest.mark.slow
-def test_the_pages_runs_train_and_are_judged(tmp_path):
-    chosen = {"SEEDS": "0", "HARNESS": f"{sys.executable} -m harness"}
+def test_the_pages_runs_train_and_are_judged(tmp_path, harness_program):
+    chosen = {"SEEDS": "0", "HARNESS": harness_program}
     run = ["bash", str(STUDIES / "papers_small.sh"), str(tmp_path), *SHRUNK]
     for _ in range(2):  # the second time finds all of them done
         told = subprocess.run(

@@ -26,13 +26,13 @@ SMALL = {
     "num_key_value_heads": 2,
     "vocab_size": 211,
 }
-OF_126_MILLION = {
+OF_34_MILLION = {
     "hidden_size": 768,
     "intermediate_size": 2048,
-    "num_hidden_layers": 12,
+    "num_hidden_layers": 4,
     "num_attention_heads": 12,
     "num_key_value_heads": 12,
-    "vocab_size": 27_000,
+    "vocab_size": 4000,
 }
 
 
@@ -124,8 +124,8 @@ class Rounded(torch.autograd.Function):
 
 
 def rounded(layer, x):
-    """Compute a linear layer of `OF_126_MILLION` by `Rounded`, but for the output layer."""
-    if layer.out_features == OF_126_MILLION["vocab_size"]:
+    """Compute a linear layer of `OF_34_MILLION` by `Rounded`, but for the output layer."""
+    if layer.out_features == OF_34_MILLION["vocab_size"]:
         return torch.nn.functional.linear(x, layer.weight)
     out = Rounded.apply(x, layer.weight)
     return out if layer.bias is None else out + layer.bias
@@ -171,20 +171,20 @@ def compared(model, told, *settings):
 
 
 @pytest.mark.slow
-def test_gradients_in_bfloat16_are_near_at_126_million_weights(tmp_path, monkeypatch):
-    model, sequences = made(tmp_path / "model", OF_126_MILLION, tied=False), episodes()
+def test_gradients_in_bfloat16_are_near_at_34_million_weights(tmp_path, monkeypatch):
+    model, sequences = made(tmp_path / "model", OF_34_MILLION, tied=False), episodes()
     (tmp_path / "sequences.json").write_text(json.dumps(sequences))
     trained = learned(model, tmp_path / "learned", sequences)
     exact, mixed = compared(trained, tmp_path, 1, False, None, 1, str(tmp_path / "sequences.json"))
-    assert sum(gradient.numel() for gradient in exact.values()) // 10**6 == 126
-    assert overall(mixed, exact) < 1e-2  # it is 0.0047
+    assert sum(gradient.numel() for gradient in exact.values()) // 10**6 == 34
+    assert overall(mixed, exact) < 1e-2  # it is 0.0068
     exact, mixed = compared(model, tmp_path)
     monkeypatch.setattr(torch.nn.Linear, "forward", rounded)
     gradients(SINGLE_PROCESS, model, tmp_path / "least.pt", "float32")
     least = torch.load(tmp_path / "least.pt")
-    # At random weights 0.0100 if only the operands of products are rounded, which none can spare;
-    # activations in bfloat16 make it 0.0147.
-    assert 0.9e-2 < overall(least, exact) < 1.1e-2
+    # At random weights 0.0082 if only the operands of products are rounded, which none can spare;
+    # activations in bfloat16 make it 0.0116.
+    assert 0.74e-2 < overall(least, exact) < 0.9e-2
     assert overall(mixed, exact) < 1.6 * overall(least, exact)
 
 

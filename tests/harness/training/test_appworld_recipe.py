@@ -36,6 +36,18 @@ SMALL = [
     "eval.tasks=3",
     "eval.max_turns=3",
 ]
+WEAKER = [
+    "run.seed=1",
+    "run.threads=1",
+    "run.steps=11",
+    "env.max_turns=6",
+    "rollout.tasks_per_step=6",
+    "optimizer.learning_rate=4e-4",
+    "warmstart.episodes=60",
+    "warmstart.steps=60",
+    "eval.every=0",
+    "eval.tasks=3",
+]
 
 
 def load(folder, *settings):
@@ -102,11 +114,14 @@ def test_gvpo_trains_on_the_easier_tasks_and_is_evaluated_on_all():
 
 
 @pytest.mark.slow
-def test_the_failed_turns_become_fewer(tmp_path):
-    settings = ("run.seed=1", "run.threads=1", "run.steps=14", "eval.every=0")
-    trainer = setup.start(load(tmp_path, *settings))
-    trainer.run()
+def test_the_score_rises(tmp_path):
+    """It begins weaker than the recipe does.
+
+    Seven seeds gained 0.057, standard deviation 0.010, with three of them at step 9 already. That
+    failed turns become fewer is less sure: an episode's were down to 0.69 times, deviation 0.19.
+    """
+    setup.start(load(tmp_path, *WEAKER)).run()
     steps = [r for r in metrics.read(tmp_path / "run") if "credit/failed_turns" in r]
-    failed = [r["credit/failed_turns"] for r in steps]
-    assert sum(failed[:4]) > 4 * 0.25, f"the warm start leaves nothing to learn: {failed}"
-    assert sum(failed[-4:]) < 0.75 * sum(failed[:4]), failed
+    score = [r["rollout/score"] for r in steps]
+    assert sum(score[:3]) < 3 * 0.65, f"the warm start leaves nothing to learn: {score}"
+    assert sum(score[-5:]) / 5 - sum(score[:3]) / 3 > 0.01, score
