@@ -256,6 +256,7 @@ OWN_FILES = {
     "harness/evaluation/episode_store.py": "an evaluation that goes on, with its own end repaired",
     "harness/model/adapters.py": "what peft has just written",
     "harness/runs/folder_lock.py": "locks",
+    "harness/training/gateway/env_sessions.py": "what a server answers",
     "harness/evaluation/baselines/searching.py": "the recordings it has just written",
     "harness/reporting/leaderboard/verification.py": "recordings, read before by episodes",
 }
