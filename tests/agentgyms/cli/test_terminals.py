@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -45,7 +46,8 @@ def test_no_sign_ends_a_program(name, encoding):
 def on_terminal(arguments, typed="", **variables):
     """Run a program on a terminal of its own, and return everything that it shows."""
     master, slave = pty.openpty()
-    keys = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
+    termios.tcsetwinsize(slave, (24, 80))
+    keys = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM", "TQDM_DISABLE")}
     with subprocess.Popen(
         [sys.executable, "-m", *arguments],
         stdin=slave,
