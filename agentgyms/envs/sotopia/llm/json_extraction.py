@@ -102,14 +102,14 @@ def _decode_object(text: str) -> tuple[dict[str, Any] | None, int]:
 def _decode_unclosed(text: str) -> dict[str, Any]:
     """Return the JSON object at the start of a text, of which one closing brace may be missing."""
     try:
-        return _DECODER.raw_decode(text)[0]
+        value: dict[str, Any] = _DECODER.raw_decode(text)[0]
     except json.JSONDecodeError as e:
         if text[e.pos :].strip("` \t\r\n"):
             raise
         value = _DECODER.raw_decode(text[: e.pos].rstrip(" \t\r\n`") + "}")[0]
         if not value:  # a brace alone
             raise
-        return value
+    return value
 
 
 def _escape_inner_quotes(match: re.Match[str]) -> str:
