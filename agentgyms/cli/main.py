@@ -25,6 +25,7 @@ from agentgyms.core.arguments import meanings, with_defaults
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import AgentGymsError, BadOption, not_written
 from agentgyms.core.outcome import text_of
+from agentgyms.data import terminals
 from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.recording import RecordEpisodes, recorder
 from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
@@ -290,7 +291,7 @@ def doctor(as_json: bool) -> None:
 def run() -> None:
     """Entry point: prints errors of this package and of files in one line."""
     try:
-        main(standalone_mode=True)
+        main(standalone_mode=True, color=terminals.set_up())
     except (AgentGymsError, gym.error.Error, TypeError, OSError, ImportError) as e:
         click.echo(f"error: {_one_line(e)}", err=True)
         sys.exit(2)

@@ -1,15 +1,80 @@
-"""Trust and printing for clients of HTTP: TLS authorities, and servers' texts on a terminal."""
+"""Addresses and trust of HTTP's clients, and servers' texts on a terminal."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
 import ssl
+from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
 
 import certifi
 
+from agentgyms.core.errors import BadOption
+
+_PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
+_PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
+
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def parse_address(
+    text: Any, schemes: Sequence[str] = ("http", "https"), *, with_query: bool = False
+) -> SplitResult:
+    """Return the parts of a server's address; `geturl()` gives it in the form to be used.
+
+    Blanks around it and a slash at its end are left out, its scheme is in lower case. Raises
+    `ValueError` with what is wrong, without the address, which may hold secrets.
+    """
+    given = text.strip() if isinstance(text, str) else ""
+    scheme, separator, rest = given.partition("://")
+    if not separator or scheme.lower() not in schemes:
+        raise ValueError(f"it begins with none of {', '.join(f'{one}://' for one in schemes)}")
+    if re.search(r"[\s\x00-\x1f\x7f-\x9f]", given):
+        raise ValueError("it has a blank or a control character in it")
+    if "#" in rest:
+        raise ValueError("it has a fragment: leave out '#' and what is after it")
+    if "?" in rest and not with_query:
+        raise ValueError("it has a query: leave out '?' and what is after it")
+    try:
+        parts = urlsplit(f"{scheme.lower()}://{rest}")
+        port = parts.port
+        host = (parts.hostname or "").encode("idna")
+    except (ValueError, UnicodeError) as e:
+        raise ValueError(f"its host or port is wrong: {_reason(e)}") from None
+    if not host or port == 0:
+        raise ValueError("it names no host" if not host else "its port is 0")
+    return parts if with_query else parts._replace(path=parts.path.rstrip("/"))
+
+
+def _reason(error: ValueError) -> str:
+    """Return what is wrong with a host or a port, without the text itself."""
+    if isinstance(error, UnicodeError):
+        return "no name of a host"
+    return "no port" if "ort" in str(error) else "no host"
+
+
+def check_proxies() -> None:
+    """Raise `BadOption`, with the variable's name, if an address of a proxy cannot be used."""
+    for name in (spelled for proxy in _PROXIES for spelled in (proxy, proxy.upper())):
+        value = os.environ.get(name, "").strip()
+        if not value:
+            continue
+        try:
+            parts = parse_address(value if "://" in value else f"http://{value}", _PROXY_SCHEMES)
+        except ValueError as e:
+            raise BadOption(
+                f"the variable {name} is no address of a proxy ({e}): expected one such as "
+                f"http://proxy.example:3128, or unset {name}"
+            ) from None
+        if parts.scheme.startswith("socks") and importlib.util.find_spec("socksio") is None:
+            raise BadOption(
+                f"the variable {name} names a SOCKS proxy, which needs `pip install socksio`: "
+                f"install that, or unset {name}"
+            )
 
 
 @cache

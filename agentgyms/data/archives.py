@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 import tarfile
 import zipfile
@@ -16,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final, Self
 
 from agentgyms.core.errors import DataCorrupt, DataError, DataMissing
+from agentgyms.data.users_files import files_below, is_litter
 
 Keep = Callable[[str], str | None]
 
@@ -41,7 +41,8 @@ def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
 
     `path` is a folder, a .zip or a .tar with any compression. `keep` maps a file's name, with
     slashes, to its new relative name, or to None to skip it. Links, devices and folders inside an
-    archive are skipped; in a folder, links to files are followed.
+    archive are skipped; in a folder, links are followed. macOS's own files, `__MACOSX` and `._*`,
+    are skipped.
 
     Raises `DataMissing` if `path` does not exist, `DataCorrupt` if it is neither, is truncated,
     encrypted or compressed by an unknown method, has a file twice, or `keep` returned an unsafe
@@ -128,13 +129,15 @@ def _open_files(path: Path, keep: Keep) -> Iterator[tuple[str, Iterator[bytes]]]
 
 
 def _folder_files(root: Path, keep: Keep) -> Iterator[tuple[str, Iterator[bytes]]]:
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = Path(folder, name)
-            target = _target_name(path.relative_to(root).as_posix(), keep)
-            if target is not None and path.is_file():
-                with path.open("rb") as file:
-                    yield target, iter(partial(file.read, _CHUNK_BYTES), b"")
+    taken: dict[str, Path] = {}
+    for path in files_below(root):
+        target = _target_name(path.relative_to(root).as_posix(), keep)
+        # A file that is reached on two ways, through a link, is one file.
+        if target is None or (target in taken and path.samefile(taken[target])):
+            continue
+        taken[target] = path
+        with path.open("rb") as file:
+            yield target, iter(partial(file.read, _CHUNK_BYTES), b"")
 
 
 def _zip_files(path: Path, keep: Keep, limit: _Limit) -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -179,7 +182,8 @@ def _tar_files(path: Path, keep: Keep, limit: _Limit) -> Iterator[tuple[str, Ite
 
 def _target_name(name: str, keep: Keep) -> str | None:
     """Return the new name of a file, None to skip it; it must stay inside the target folder."""
-    target = keep(name.replace("\\", "/"))
+    name = name.replace("\\", "/")
+    target = None if is_litter(name) else keep(name)
     if target is None:
         return None
     parts = PurePosixPath(target).parts

@@ -65,6 +65,7 @@ class DataSet:
     sha256: str | None = None  # of the download
     build: Callable[[Path, Path, bool], dict[str, Any]] | None = None
     by_hand: str = ""  # how to get the files if there is no url
+    absent: str = ""  # what a folder without any of the files lacks, and what has it
     command: str = ""  # gets and imports them, where it is none of `agentgyms data`
 
 
@@ -219,7 +220,8 @@ def _make(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict
             files[name] = (len(content), sha256(content).hexdigest())
             items += [item] if item is not None else []
         if not items:
-            raise DataCorrupt(f"{source} has no file of {known.name} ({known.title})")
+            what = f"{source} has no file of {known.name} ({known.title})"
+            raise DataCorrupt(f"{what}: {known.absent}" if known.absent else what)
         return {"splits": summarize(items), "files": dict(sorted(files.items()))}
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)

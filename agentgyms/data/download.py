@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import httpx2
 
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
-from agentgyms.core.http_clients import authorities
+from agentgyms.core.http_clients import authorities, check_proxies, parse_address
 from agentgyms.data.manifests import digest_file
 from agentgyms.data.progress_bar import ProgressBar
 
@@ -40,7 +39,7 @@ def download(
     give the file, and `DataCorrupt` if the file does not have the size in bytes or the checksum;
     nothing of it is kept then.
     """
-    _check_address(url)
+    url = _checked(url)
     if target.exists() and sha256 is not None and digest_file(target) == sha256:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -60,14 +59,16 @@ def download(
     return target
 
 
-def _check_address(url: str) -> None:
+def _checked(url: str) -> str:
+    """Return an address in the form to be used, or raise `BadOption`."""
     try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(httpx2.URL(url).host)
-    except (ValueError, httpx2.InvalidURL):
-        known = False
-    if not known:
-        raise BadOption(f"{url!r} cannot be downloaded: expected an http or https address")
+        address = str(httpx2.URL(parse_address(url, with_query=True).geturl()))
+    except (ValueError, httpx2.InvalidURL) as e:
+        raise BadOption(
+            f"{url!r} cannot be downloaded: expected an http or https address ({e})"
+        ) from None
+    check_proxies()
+    return address
 
 
 class _Cut(Exception):

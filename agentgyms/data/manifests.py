@@ -1,7 +1,4 @@
-"""The manifest of a data set: its splits, with a digest of their items, and its files.
-
-`parse_json` reads the JSON of files that may come from anyone.
-"""
+"""The manifest of a data set: its splits, with a digest of their items, and its files."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt
+from agentgyms.data.users_files import parse_json, read_text
 
 MANIFEST: Final = "manifest.json"
 
@@ -29,17 +27,6 @@ class Part(NamedTuple):
 
     num_items: int
     digest: str
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text.
-
-    Raises `ValueError` for no JSON, no UTF-8, and for values nested deeper than can be read.
-    """
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
 
 
 def digest_file(path: Path) -> str:
@@ -60,7 +47,7 @@ def summarize(items: list[Item]) -> dict[str, Part]:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a data set's folder; raise `DataCorrupt` if it cannot be read."""
     try:
-        manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = parse_json(read_text(folder / MANIFEST))
         parts_of(manifest)
         files = manifest["files"]
         if not isinstance(files, dict) or any(

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from tqdm import tqdm
 
+from agentgyms.data.terminals import is_dumb
+
 EVERY_S: Final = 8.0
 """Least seconds before the first line in a file and between two, of all bars."""
 
@@ -29,7 +31,7 @@ _LINE_WITHOUT_TOTAL: Final = "{desc}: {n_fmt} {unit}, {elapsed} so far{postfix}"
 
 
 class ProgressBar(tqdm):  # type: ignore[type-arg]
-    """tqdm's bar on a terminal; elsewhere a line every 8 to 10 s.
+    """tqdm's bar on a terminal; elsewhere, or if it is dumb, a line every 8 to 10 s.
 
     `line` is the format of a line in a file; None takes one with the count and the time so far.
     `beside` returns the text behind the bar, each time it is drawn. A bar that does not beat is
@@ -49,7 +51,7 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
         shown = settings.get("file") or sys.stderr
         if shown is None:  # a process without a standard error stream
             settings["disable"] = True
-        self._is_plain = shown is None or not shown.isatty()
+        self._is_plain = shown is None or not shown.isatty() or is_dumb()
         self._beside, self._ended = beside, threading.Event()
         self._began = time.monotonic()
         if ProgressBar._next_line is None:

@@ -19,7 +19,7 @@ import httpx2
 
 from agentgyms.core import tracing
 from agentgyms.core.errors import BadOption, ModelUnavailable, PromptTooLong
-from agentgyms.models.endpoint import base_url, check_key, is_loopback
+from agentgyms.models.endpoint import base_url, check_key, proxied
 from agentgyms.models.error_replies import (
     RequestRejected,
     advice,
@@ -86,16 +86,16 @@ class ChatClient:
         self.stats = RequestStats()
         headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
         headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        local = is_loopback(self._url)
+        proxies = proxied(self._url)
         self._client = httpx2.AsyncClient(
             headers=headers,
             timeout=httpx2.Timeout(
                 service.timeout_s, connect=min(_CONNECT_S, service.timeout_s), pool=None
             ),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
-            trust_env=not local,
+            trust_env=proxies,
             # Reading the certificates takes 0.2 s, and a request without TLS needs none.
-            verify=not (local and self._url.startswith("http:")),
+            verify=proxies or not self._url.startswith("http:"),
         )
 
     async def check(self) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import httpx2
 
 from agentgyms.core.errors import BadOption
+from agentgyms.core.http_clients import check_proxies, parse_address
 from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 _PATHS: Final = ("/chat/completions", "/models")
@@ -21,20 +22,32 @@ def base_url(url: str, names: SettingNames = SETTING_NAMES) -> str:
     """
     example = "expected one such as http://127.0.0.1:8000/v1"
     try:
-        parsed = httpx2.URL(url.strip())
-    except (httpx2.InvalidURL, TypeError, AttributeError, UnicodeEncodeError):
-        raise BadOption(f"{names.model}url is no address: {example}") from None
-    if parsed.userinfo or parsed.query or parsed.fragment:
+        parts = parse_address(url, with_query=True)
+        parsed = httpx2.URL(parts.geturl())
+    except ValueError as e:
+        raise BadOption(f"{names.model}url is no address of a server ({e}): {example}") from None
+    except httpx2.InvalidURL:
+        raise BadOption(f"{names.model}url is no address of a server: {example}") from None
+    if parsed.userinfo or parsed.query:
         raise BadOption(
             f"{names.model}url has more than a server and a path: {example}, and the key in the "
             f"environment variable that {names.model}key_variable names"
         )
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise BadOption(f"{names.model}url is no address of a server: {example}")
     path = parsed.path.rstrip("/")
     for ending in _PATHS:
         path = path.removesuffix(ending)
     return str(parsed.copy_with(path=path or "/v1"))
+
+
+def proxied(url: str) -> bool:
+    """Return whether the variables of proxies count for a server: not if it is on this machine.
+
+    Raises `BadOption` if they do and one is wrong.
+    """
+    local = is_loopback(url)
+    if not local:
+        check_proxies()
+    return not local
 
 
 def is_loopback(url: str) -> bool:

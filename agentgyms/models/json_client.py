@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx2
 
 from agentgyms.core.errors import ServerUnavailable
-from agentgyms.models.endpoint import is_loopback
+from agentgyms.models.endpoint import proxied
 from agentgyms.models.error_replies import classify_error
 from agentgyms.models.rate_limit import Attempt
 from agentgyms.models.replies import parse_json, read_body
@@ -36,12 +36,12 @@ def exchange(
     `timeout_s`.
     """
     try:
-        local = is_loopback(url)
+        proxies = proxied(url)
         with httpx2.Client(
             follow_redirects=True,
             timeout=httpx2.Timeout(timeout_s, connect=connect_s),
-            trust_env=not local,
-            verify=not (local and url.startswith("http:")),
+            trust_env=proxies,
+            verify=proxies or not url.startswith("http:"),
         ) as client:
             reply = client.request(method, url, json=body, headers=headers)
     except (httpx2.HTTPError, httpx2.InvalidURL) as e:
@@ -58,13 +58,13 @@ class JsonPoster:
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
         self._url, self._timeout_s = url, timeout_s
-        local = is_loopback(url)
+        proxies = proxied(url)
         self._client = httpx2.AsyncClient(
             headers={"Content-Type": "application/json", **headers},
             timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S, pool=None),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
-            trust_env=not local,
-            verify=not (local and url.startswith("http:")),
+            trust_env=proxies,
+            verify=proxies or not url.startswith("http:"),
         )
 
     async def post(self, path: str, body: Mapping[str, Any], longest: int) -> Any:

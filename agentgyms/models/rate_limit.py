@@ -213,9 +213,18 @@ class Attempt:
             seconds = TOTAL_TIMEOUTS * self._timeout_s
             raise RetryableError("timeout", f"no whole answer within {seconds:g} s") from None
         if isinstance(error, httpx2.ConnectTimeout):
-            raise RetryableError("connection", "no connection in time") from None
+            raise RetryableError("connection", f"no connection in time{_hint(error)}") from None
         if isinstance(error, httpx2.TimeoutException):
             raise RetryableError("timeout", f"nothing came for {self._timeout_s:g} s") from None
         if isinstance(error, httpx2.HTTPError):
             text = str(error) or type(error).__name__
-            raise RetryableError("connection", f"the connection failed: {text}") from None
+            failed = f"the connection failed: {text}{_hint(error)}"
+            raise RetryableError("connection", failed) from None
+
+
+def _hint(error: httpx2.HTTPError) -> str:
+    """Return a hint for a connection that was not made over TLS."""
+    secure = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and (
+        error.request.url.scheme == "https"
+    )
+    return "; if the server speaks no TLS, write http://, not https://" if secure else ""

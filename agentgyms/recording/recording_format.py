@@ -14,6 +14,7 @@ from typing import Any, Final
 from agentgyms.core import serialization
 from agentgyms.core.env import Observation
 from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
+from agentgyms.data.users_files import lines_in, read_text
 
 FORMAT: Final = "agentgyms-recording-1"
 _HEADER: Final[dict[str, type]] = {"env_id": str, "kwargs": dict, "seed": int, "options": dict}
@@ -86,11 +87,11 @@ def read(path: str | Path) -> list[Recording]:
     if Path(path).is_char_device():  # it may never end
         raise DataCorrupt(f"{path} is a device: expected a recording, JSON lines")
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = lines_in(read_text(Path(path)))
     except FileNotFoundError:
         raise DataMissing(f"there is no recording {path}") from None
-    except (UnicodeDecodeError, IsADirectoryError) as e:
-        what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
+    except (UnicodeError, IsADirectoryError) as e:
+        what = "a folder" if isinstance(e, IsADirectoryError) else f"no text file ({e})"
         raise DataCorrupt(f"{path} is {what}: expected a recording, JSON lines") from None
     episodes = list(parse(lines, str(path)))
     if not episodes:
@@ -101,10 +102,11 @@ def read(path: str | Path) -> list[Recording]:
 def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
     """Yield the episodes in `lines`; `name` is the file's in a `DataCorrupt`.
 
-    It is raised for an invalid line, and an episode with a header and no turn.
+    It is raised for an invalid line, and an episode with a header and no turn. Blank lines are
+    skipped.
     """
     current: Recording | None = None
-    for number, line in enumerate(lines, 1):
+    for number, line in ((n, line) for n, line in enumerate(lines, 1) if line.strip()):
         try:
             fields = serialization.loads(line, "line")
             if not isinstance(fields, dict):

@@ -177,8 +177,10 @@ class Connection:
 
 def _carriers(url: str, env_id: str, transport: Transport | None) -> Mapping[str, Transport]:
     """Return the servers that one address stands for, and what carries requests to each."""
-    if transport is None and isinstance(url, str) and url.startswith(ray_actors.SCHEME):
-        return ray_actors.transports(url, env_id)
+    if transport is None and isinstance(url, str):
+        scheme, separator, rest = url.strip().partition("://")
+        if f"{scheme.lower()}{separator}" == ray_actors.SCHEME:
+            return ray_actors.transports(f"{ray_actors.SCHEME}{rest}", env_id)
     return {url: transport or HttpTransport()}
 
 

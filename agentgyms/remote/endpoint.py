@@ -19,13 +19,13 @@ from agentgyms.core.errors import (
     SessionLost,
     Unauthorized,
 )
-from agentgyms.core.http_clients import printable
+from agentgyms.core.http_clients import parse_address, printable
 from agentgyms.remote.patience import Patience
 from agentgyms.remote.protocol import error_codes, framing, messages
 from agentgyms.remote.ray_actors import SCHEME
-from agentgyms.remote.transport import Reply, Transport
+from agentgyms.remote.transport import NoTLS, Reply, Transport
 
-_SCHEMES: Final = ("http://", "https://", SCHEME)
+_SCHEMES: Final = ("http", "https", SCHEME.removesuffix("://"))
 _GATEWAY_FAILED: Final = (502, 503, 504)
 _BATCH_FRAME_BYTES: Final = 64
 _REST_S: Final = 5.0
@@ -60,12 +60,13 @@ class Endpoint:
     def __init__(
         self, url: str, env_id: str, token: str, transport: Transport, patience: Patience
     ) -> None:
-        if not isinstance(url, str) or not url.startswith(_SCHEMES):
+        try:
+            self._address = parse_address(url, _SCHEMES).geturl()
+        except ValueError as e:
             raise BadOption(
-                f"url {url!r} is no address: expected one such as http://host:8001, or ray://16 "
-                "for 16 actors of a Ray cluster"
-            )
-        self._address = url.rstrip("/")
+                f"url {url!r} is no address ({e}): expected one such as http://host:8001, or "
+                "ray://16 for 16 actors of a Ray cluster"
+            ) from None
         self.url = _without_account(self._address)
         self.env_id, self.token, self.transport, self.patience = env_id, token, transport, patience
         self._headers = {
@@ -211,6 +212,9 @@ class Endpoint:
                     body=body,
                     timeout_s=(self.patience.connect_s, self.patience.read_s),
                 )
+            except NoTLS as e:
+                reason = str(e)
+                break  # it will speak it no sooner
             except ServerUnavailable as e:
                 reason = str(e)
             else:

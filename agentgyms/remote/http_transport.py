@@ -12,6 +12,7 @@ import os
 import re
 import select
 import socket
+import ssl
 import weakref
 from collections import defaultdict
 from collections.abc import Mapping
@@ -20,9 +21,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from agentgyms.core.errors import ServerUnavailable
 from agentgyms.core.http_clients import authorities
-from agentgyms.remote.transport import Reply
+from agentgyms.remote.transport import NoTLS, Reply
 
 _LONGEST_LINE: Final = 65_536
+_PROBE_S: Final = 2.0
 _MOST_HEADERS: Final = 100
 _TARGET: Final = re.compile("[!-~]+")
 _FAILURES: Final = (OSError, ValueError, OverflowError, MemoryError, http.client.HTTPException)
@@ -164,6 +166,29 @@ class Connection(http.client.HTTPConnection):
 class SecureConnection(Connection, http.client.HTTPSConnection):
     """The same over TLS."""
 
+    def connect(self) -> None:
+        """Connect; raise `NoTLS` if the server speaks HTTP alone."""
+        http.client.HTTPConnection.connect(self)
+        assert self.sock is not None
+        try:
+            self.sock = authorities().wrap_socket(self.sock, server_hostname=self.host)
+        except ssl.SSLCertVerificationError:
+            raise
+        except OSError as e:
+            self.close()
+            if self._answers_plainly():
+                raise NoTLS("it speaks HTTP without TLS: write http://, not https://") from e
+            raise
+
+    def _answers_plainly(self) -> bool:
+        """Return whether the server answers a request without TLS."""
+        try:
+            with socket.create_connection((self.host, self.port), _PROBE_S) as plain:
+                plain.sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                return plain.recv(5) == b"HTTP/"
+        except OSError:
+            return False
+
 
 class HttpTransport:
     """HTTP with connections that stay open; several threads may use it.
@@ -192,6 +217,8 @@ class HttpTransport:
             address = urlsplit(url)
             idle = self._idle[os.getpid(), address.scheme, address.netloc]
             connection = _usable(idle) or _opened(address, timeout_s[0])
+        except NoTLS:
+            raise
         except _FAILURES as e:
             raise ServerUnavailable(_reason(e, "connection", timeout_s[0])) from e
         try:

@@ -21,6 +21,10 @@ class Reply(NamedTuple):
     body: bytes
 
 
+class NoTLS(ServerUnavailable):
+    """Something answers at an https address, and it speaks no TLS: http may be meant."""
+
+
 class Request(NamedTuple):
     """A request to an application that is called without a socket."""
 

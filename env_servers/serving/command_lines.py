@@ -14,6 +14,7 @@ import click
 
 from agentgyms.core import tracing
 from agentgyms.core.errors import BadOption
+from agentgyms.data import terminals
 from agentgyms.processes import child
 from env_servers.observability import logs, process_memory
 from env_servers.serving import open_files
@@ -78,6 +79,7 @@ def begin(host: str, token: str, *, insecure: bool, variable: str) -> None:
     Raises `click.UsageError` if other machines could connect without one and `insecure` is not set,
     or if spans are wanted and cannot be made.
     """
+    terminals.set_up()
     logs.set_up()
     process_memory.stay_small()
     try:

@@ -10,6 +10,7 @@ import click
 
 from agentgyms.core import imports, tracing
 from agentgyms.core.errors import AgentGymsError
+from agentgyms.data import terminals
 from harness.cli.credit import credit, list_methods
 from harness.cli.evaluate import evaluate
 from harness.cli.getting_ready import getting_ready
@@ -145,7 +146,7 @@ def run() -> None:
     """
     try:
         with imports.needed("harness"):
-            main(standalone_mode=True)
+            main(standalone_mode=True, color=terminals.set_up())
     except TrainingStopped as e:
         click.echo(str(e), err=True)
         sys.exit(e.exit_code)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import did_you_mean
+from agentgyms.data.users_files import read_text
 from harness.config.schema import Config
 from harness.config.section import build
 from harness.config.toml_values import parse_value
@@ -136,7 +137,7 @@ def _read(file: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
 
 def _parse(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(file))
     except OSError as e:
         raise ConfigError(f"{file} cannot be read: {e.strerror}") from None
     except ValueError as e:  # also bytes that are no text, and an integer of too many digits

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.core import serialization
+from agentgyms.data.users_files import parse_json
 from agentgyms.recording.recording_format import Recording, turn_line
 from harness.evaluation.episodes import EPISODE_KEY
 from harness.runs import fsync
 from harness.types.errors import ResultError
-from harness.types.json_files import parse
 
 RECORDINGS: Final = "recordings.jsonl"
 
@@ -184,11 +184,11 @@ class Store:
 def _episode(lines: list[bytes], start: int) -> _Span | None:
     """Return the episode in these lines, or None if it is incomplete."""
     try:
-        described = parse(lines[0])["provenance"][EPISODE_KEY]
+        described = parse_json(lines[0])["provenance"][EPISODE_KEY]
         if len(lines) != described["turns"] + 2:
             return None
         key = int(described["seed"]), int(described["index"])
-        success = bool(parse(lines[-1])["info"]["success"])
+        success = bool(parse_json(lines[-1])["info"]["success"])
         end = start + sum(map(len, lines))
         return _Span(key, start, end, int(described["trial"]), success)
     except (ValueError, KeyError, TypeError, OverflowError):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
+from agentgyms.data.users_files import read_lines
 from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import RecordedTurn, Recording
 from harness.credit.table import INVALID_FEEDBACK, LOOKUPS
@@ -89,14 +90,12 @@ def read(path: str | Path) -> list[EpisodeRecord]:
     evaluation.
     """
     try:
-        with Path(path).open(encoding="utf-8") as lines:  # one episode in memory at a time
-            return [
-                episode_record(recording) for recording in recording_format.parse(lines, str(path))
-            ]
+        lines = read_lines(Path(path))  # one episode in memory at a time
+        return [episode_record(recording) for recording in recording_format.parse(lines, str(path))]
     except FileNotFoundError:
         raise DataMissing(f"there are no recordings {path}") from None
-    except (UnicodeDecodeError, IsADirectoryError) as e:
-        what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
+    except (UnicodeError, IsADirectoryError) as e:
+        what = "a folder" if isinstance(e, IsADirectoryError) else f"no text file ({e})"
         raise DataCorrupt(f"{path} is {what}: expected recordings, JSON lines") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as e:
         raise DataCorrupt(f"{path} holds episodes of no evaluation: {type(e).__name__}: {e}") from e

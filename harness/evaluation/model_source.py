@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.data.progress_bar import ProgressBar
+from agentgyms.data.users_files import is_litter
 from harness import config as configs
 from harness.evaluation import run_checkpoints
 from harness.model import hub
@@ -144,7 +145,12 @@ def digest(folder: str | Path) -> str:
     if below:
         left_out.add(hub.ADAPTERS)
     files = sorted(
-        {file for kind in _KINDS_OF_FILES for file in folder.glob(kind) if file.is_file()}
+        {
+            file
+            for kind in _KINDS_OF_FILES
+            for file in folder.glob(kind)
+            if file.is_file() and not is_litter(file.name)
+        }
         - {folder / name for name in left_out}
     )
     total = hashlib.sha256(below.encode())

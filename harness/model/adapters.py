@@ -17,6 +17,7 @@ from typing import Any, Final
 import torch
 
 from agentgyms.core.errors import path_end
+from agentgyms.data.users_files import parse_json, read_text
 from harness.config import LoraConfig
 from harness.distributed.fsdp import full_tensor
 from harness.model import hub
@@ -242,7 +243,7 @@ def save(model: Any, folder: Path, state: Mapping[str, Any] | None = None) -> No
         warnings.filterwarnings("ignore", "Setting `save_embedding_layers`", UserWarning)
         model.save_pretrained(folder, state_dict=dict(state))
     file = folder / hub.ADAPTERS
-    described = json.loads(file.read_text(encoding="utf-8"))
+    described = parse_json(read_text(file))
     described["target_modules"] = sorted(described["target_modules"])  # peft's order is random
     file.write_text(json.dumps(described, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 

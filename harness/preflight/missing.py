@@ -12,6 +12,7 @@ from typing import Any, Final
 import torch
 
 from agentgyms.core.errors import AgentGymsError, ServerUnavailable
+from agentgyms.core.http_clients import parse_address
 from agentgyms.models.json_client import exchange
 from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Sampling
@@ -153,16 +154,15 @@ def _servers(config: Config) -> Iterator[str]:
     if not config.rollout.urls:
         yield "rollout.backend is 'server' and rollout.urls is empty: list the vLLM servers there"
     for url in config.rollout.urls:
-        if not _answers(f"{url.rstrip('/')}/health"):
+        if not _answers(url):
             yield f"no server answers at {url}: start one, see docs/training.md"
 
 
 def _answers(url: str) -> bool:
-    if not url.startswith(("http://", "https://")):
-        return False
     try:
-        status, _ = exchange("GET", url, connect_s=_PATIENCE_S, timeout_s=_PATIENCE_S)
-    except ServerUnavailable:
+        health = f"{parse_address(url).geturl().removesuffix('/v1')}/health"
+        status, _ = exchange("GET", health, connect_s=_PATIENCE_S, timeout_s=_PATIENCE_S)
+    except (ServerUnavailable, ValueError):
         return False
     return status < 400
 

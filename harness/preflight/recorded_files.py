@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import DataError
+from agentgyms.data.users_files import is_litter
 from harness import annotators, losses, prompts
 from harness.annotators import state_values
 from harness.config import Config, methods
@@ -62,7 +63,9 @@ def files_of(paths: Sequence[str]) -> tuple[str, ...]:
     for path in paths:
         named = [path]
         if Path(path).is_dir():
-            inside = sorted(map(str, Path(path).glob("*.jsonl*")))
+            inside = sorted(
+                str(file) for file in Path(path).glob("*.jsonl*") if not is_litter(file.name)
+            )
             named = [file for file in inside if header(file).get("tokens")]
         if not named or not (preferences.is_file_of(named[0]) or header(named[0]).get("tokens")):
             raise ConfigError(

@@ -32,6 +32,7 @@ from typing import IO, Any, Final, NamedTuple
 import numpy as np
 
 from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
+from agentgyms.data.users_files import lines_of
 from agentgyms.recording import recording_format
 from harness.rollouts.codec import GroupNumbers, decode, encode
 from harness.rollouts.from_recordings import from_recordings
@@ -188,17 +189,16 @@ def _lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file."""
     try:
         with (
-            gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as binary,
-            io.TextIOWrapper(binary, encoding="utf-8-sig", newline="\n") as text,
+            gzip.GzipFile(path, "rb") if path.suffix == ".gz" else path.open("rb") as binary,
         ):
-            yield from text
+            yield from lines_of(binary)
     except (FileNotFoundError, NotADirectoryError):
         raise DataMissing(f"there is no file {path} of rollouts") from None
     except IsADirectoryError:
         raise DataCorrupt(
             f"{path} is a folder: expected JSON lines, one for each rollout"
         ) from None
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as e:
+    except (UnicodeError, gzip.BadGzipFile, EOFError, zlib.error) as e:
         raise DataCorrupt(f"{path} is damaged, or no text file: {e}") from None
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from agentgyms.data.users_files import parse_json
 from harness.runs import fsync
 from harness.types.errors import FolderInUse
-from harness.types.json_files import parse
 
 _log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class FolderLock:
     def _holder(self) -> str:
         """Return the holder that the file names."""
         try:
-            record = parse(self._read())
+            record = parse_json(self._read())
             return f"process {record['pid']} on {record['host']}, since {record['started']}"
         except (ValueError, KeyError, TypeError):
             return "another process"

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.data.users_files import lines_in, parse_json, read_text
 from harness.runs import fsync
 from harness.runs.tracking import Tracker
 from harness.types.errors import CheckpointError
-from harness.types.json_files import parse
 
 MACHINE_SECTIONS: Final = ("time/", "memory/", "cost/")
 """Sections of metrics that differ between two runs of one configuration."""
@@ -93,12 +93,14 @@ def read(folder: Path) -> list[dict[str, Any]]:
     """
     path = folder / "metrics.jsonl"
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-    except (OSError, UnicodeDecodeError) as e:
+        text = read_text(path) if path.exists() else ""
+    except (OSError, UnicodeError) as e:
         raise CheckpointError(f"{path} cannot be read: {e}") from None
-    lines = text.splitlines()
+    lines = lines_in(text)
     records = []
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
             records.append(_record(line))
         except ValueError as e:
@@ -111,7 +113,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 def _record(line: str) -> dict[str, Any]:
     """Return a line's record, or raise `ValueError` if it has no step or no numbers."""
-    record = parse(line)
+    record = parse_json(line)
     if not isinstance(record, dict) or type(record.get("step")) is not int:
         raise ValueError("expected a JSON object with a whole number as its step")
     wrong = [key for key, value in record.items() if not _is_number(value)]

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from agentgyms.data.users_files import parse_json, read_text
 from harness.types.errors import HarnessError
-
-
-def parse(text: str | bytes) -> Any:
-    """Return the value of a JSON text, or raise `ValueError`, also if it is nested too deeply."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
 
 
 def read_object(path: Path, error: type[HarnessError]) -> dict[str, Any]:
     """Return the JSON object in a file, or raise `error`."""
     try:
-        value = parse(path.read_text(encoding="utf-8"))
+        value = parse_json(read_text(path))
     except FileNotFoundError:
         raise error(f"{path} does not exist") from None
     except OSError as e:

@@ -13,6 +13,7 @@ from fuzz_target import scratch, target, written
 from tqdm import tqdm
 
 from agentgyms.core.errors import AgentGymsError, CallerError
+from agentgyms.data.users_files import parse_json
 from harness.config import load, to_dict
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.figures import summarise
@@ -23,7 +24,6 @@ from harness.reporting.leaderboard import submissions as submitted
 from harness.reporting.results import loading
 from harness.reporting.tables import details, formats, rows
 from harness.types.errors import CheckpointError, ConfigError, ResultError
-from harness.types.json_files import parse
 from harness.types.rollout import StopReason, Usage
 
 
@@ -190,7 +190,7 @@ def submissions(data: bytes) -> Any:
     """An evaluation of a leaderboard replays and is shown, or has a reason why not."""
     first, _, recordings = data.partition(b"\n")
     place = written(recordings, "submission/recordings.jsonl").parent
-    result = parse(first)
+    result = parse_json(first)
     if isinstance(result, dict) and isinstance(result.get("recordings"), dict):
         result["recordings"]["sha256"] = hashlib.sha256(recordings).hexdigest()
     written(json.dumps(result).encode(), "submission/result.json")

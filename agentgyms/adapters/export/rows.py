@@ -9,6 +9,7 @@ from typing import Any, Final
 from agentgyms.adapters.export import atif, chats
 from agentgyms.adapters.export.episode import Episode
 from agentgyms.core.errors import BadOption, DataMissing
+from agentgyms.data.users_files import files_below
 from agentgyms.recording import Recording, recorder
 from agentgyms.recording.recording_format import FORMAT
 
@@ -55,7 +56,7 @@ def recordings_in(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    found = [file for file in sorted(path.rglob("*.jsonl")) if _is_recording(file)]
+    found = [file for file in files_below(path) if _is_recording(file)]
     if not found:
         raise DataMissing(
             f"there is no recording in {path!s:.150}: expected files *.jsonl that "
@@ -65,10 +66,10 @@ def recordings_in(path: Path) -> list[Path]:
 
 
 def _is_recording(file: Path) -> bool:
-    if not file.is_file():
+    if file.suffix != ".jsonl":
         return False
     with file.open("rb") as opened:
-        return f'"{FORMAT}"'.encode() in opened.read(64)
+        return f'"{FORMAT}"'.encode() in opened.read(67)
 
 
 def _read(file: Path) -> list[Episode]:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.data import datasets
 from agentgyms.data.manifests import MANIFEST, read_manifest
+from agentgyms.data.users_files import FileState, is_litter, parse_json, state_of
 from agentgyms.envs.alfworld.builder import build_game
 from agentgyms.envs.alfworld.game import Game
 from agentgyms.envs.alfworld.generated import generator
 from agentgyms.envs.alfworld.generated.layouts import SIZES
 from agentgyms.envs.alfworld.generated.writer import game_fields
-from agentgyms.envs.alfworld.official.dataset import SPLITS, keep
+from agentgyms.envs.alfworld.official.dataset import ABSENT, SPLITS, keep
 from agentgyms.envs.alfworld.official.gamefile import GAME_FILE, TASK_TYPES, read_game
 from agentgyms.envs.alfworld.problem import FAMILIES
 
@@ -84,9 +84,22 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Official:
-    """Game files in the folders `<split>/<task>/<trial>`; task ids are `<task>/<trial>`."""
+    """Game files in the folders `<split>/<task>/<trial>`; task ids are `<task>/<trial>`.
+
+    It is the folder as it was when the source was opened: sources are equal if nothing has changed
+    between them, as `stamp` says.
+    """
 
     folder: Path
+    stamp: str
+    splits: Mapping[str, _Index] = field(compare=False, repr=False)
+
+    @classmethod
+    def open(cls, folder: Path) -> Official:
+        """Return the games of a folder as it is now; an unchanged one is not listed again."""
+        if (folder / MANIFEST).exists():
+            return _imported(folder, state_of(folder / MANIFEST))
+        return _found(folder, _scan(folder))
 
     def version(self, split: str) -> str:
         """Return a digest of the split's task ids, each with the size of its game's file in bytes.
@@ -94,11 +107,11 @@ class Official:
         The same files have the same version wherever they are. Files are not read: a change that
         keeps the size is not noticed, see `agentgyms data verify`. `sample` has train's version.
         """
-        return f"official-{_index(self.folder, _real(split)).digest}"
+        return f"official-{self._index(split).digest}"
 
     def tasks(self, split: str) -> list[Task]:
         """Return the tasks of a split; `sample` are the first two of each family in train."""
-        tasks = [_task(task_id) for task_id in _index(self.folder, _real(split)).ids]
+        tasks = [_task(task_id) for task_id in self._index(split).ids]
         if split != "sample":
             return tasks
         return [
@@ -117,8 +130,17 @@ class Official:
 
     def fields(self, split: str, task_id: str) -> dict[str, Any]:
         """Return the content of the file."""
-        fields: dict[str, Any] = json.loads(self.path(split, task_id).read_bytes())
+        fields: dict[str, Any] = parse_json(self.path(split, task_id).read_bytes())
         return fields
+
+    def _index(self, split: str) -> _Index:
+        index = self.splits.get(_real(split))
+        if index is None:
+            raise DataMissing(
+                f"{self.folder} has no games of split {_real(split)!r} in the folder "
+                f"{_real(split)}: {ABSENT}"
+            )
+        return index
 
 
 def _real(split: str) -> str:
@@ -146,19 +168,9 @@ class _Index:
         self.digest = sha256(lines.encode()).hexdigest()[:16]
 
 
-def _index(folder: Path, split: str) -> _Index:
-    if (folder / MANIFEST).exists():
-        index = _listed(folder).get(split) or _Index({})
-    else:
-        index = _scan(folder, split)
-    if not index.ids:
-        raise DataMissing(f"{folder} has no games of split {split!r} in the folder {split}")
-    return index
-
-
 @lru_cache(maxsize=8)
-def _listed(folder: Path) -> dict[str, _Index]:
-    """Return the splits in the manifest of an imported data set; cached."""
+def _imported(folder: Path, manifest: FileState) -> Official:
+    """Return the games of an imported data set, by its manifest; cached until that changes."""
     sizes: dict[str, dict[str, int]] = {}
     for name, (size, _) in read_manifest(folder)["files"].items():
         if keep(name) != name:
@@ -166,18 +178,44 @@ def _listed(folder: Path) -> dict[str, _Index]:
         split, task, trial, _ = name.split("/")
         if _is_played(task):
             sizes.setdefault(split, {})[f"{task}/{trial}"] = size
-    return {split: _Index(found) for split, found in sizes.items()}
+    return _official(folder, sizes, manifest)
+
+
+class _FoundGame(NamedTuple):
+    """A game's file in a folder that was not imported."""
+
+    split: str
+    task_id: str
+    size: int
+    changed: tuple[int, int]  # its times in ns
+
+
+def _scan(folder: Path) -> tuple[_FoundGame, ...]:
+    """Return the games in a folder that was not imported, sorted."""
+    found = []
+    for split in SPLITS:
+        for task in _subfolders(folder / split):
+            for trial in _subfolders(task) if _is_played(task.name) else ():
+                with contextlib.suppress(FileNotFoundError):
+                    status = os.stat(f"{trial.path}/{GAME_FILE}")  # noqa: PTH116  for each game
+                    times = status.st_mtime_ns, status.st_ctime_ns
+                    task_id = f"{task.name}/{trial.name}"
+                    found.append(_FoundGame(split, task_id, status.st_size, times))
+    return tuple(sorted(found))
 
 
 @lru_cache(maxsize=8)
-def _scan(folder: Path, split: str) -> _Index:
-    """Return the games in a folder that was not imported; cached."""
-    sizes = {}
-    for task in _subfolders(folder / split):
-        for trial in _subfolders(task) if _is_played(task.name) else ():
-            with contextlib.suppress(FileNotFoundError):
-                sizes[f"{task.name}/{trial.name}"] = Path(trial.path, GAME_FILE).stat().st_size
-    return _Index(sizes)
+def _found(folder: Path, games: tuple[_FoundGame, ...]) -> Official:
+    """Return the games that were found in a folder; cached until one changes."""
+    sizes: dict[str, dict[str, int]] = {}
+    for game in games:
+        sizes.setdefault(game.split, {})[game.task_id] = game.size
+    return _official(folder, sizes, games)
+
+
+def _official(folder: Path, sizes: Mapping[str, Mapping[str, int]], state: object) -> Official:
+    stamp = sha256(repr(state).encode()).hexdigest()
+    return Official(folder, stamp, {split: _Index(found) for split, found in sizes.items()})
 
 
 def _is_played(task: str) -> bool:
@@ -188,7 +226,7 @@ def _is_played(task: str) -> bool:
 def _subfolders(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return [entry for entry in entries if entry.is_dir()]
+            return [entry for entry in entries if not is_litter(entry.name) and entry.is_dir()]
     except FileNotFoundError:
         return []
 
@@ -203,7 +241,7 @@ def open_source(source: str, data_path: str | None, rooms: str) -> Source:
         if data_path is not None:
             raise BadOption("data_path names official games: add source='official' or leave it out")
         return Generated(rooms)
-    return Official(
+    return Official.open(
         datasets.find("alfworld") if data_path is None else _root(Path(data_path).expanduser())
     )
 

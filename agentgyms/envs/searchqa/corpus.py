@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentgyms.core import keys
-from agentgyms.core.errors import DataCorrupt, DataMissing
-
-
-class FileState(NamedTuple):
-    """A file with size and modification time: a cache key for its contents."""
-
-    path: Path
-    size: int
-    changed: int
-
-
-def state_of(path: str | os.PathLike[str]) -> FileState:
-    """Return the state of a file; raise `DataMissing` if it does not exist."""
-    file = Path(path)
-    if not file.is_file():
-        raise DataMissing(f"there is no file {file}: expected one of JSON lines")
-    status = file.stat()
-    return FileState(file, status.st_size, status.st_mtime_ns)
+from agentgyms.core.errors import DataCorrupt
+from agentgyms.data import users_files
+from agentgyms.data.users_files import parse_json, state_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +80,15 @@ def load_corpus(path: str | os.PathLike[str]) -> list[Document]:
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (place, object) for each line of a JSON-lines file; blank lines are skipped."""
-    file = state_of(path).path
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
+    file, number = state_of(path, "one of JSON lines").path, 0
+    try:
+        for number, line in enumerate(users_files.read_lines(file), 1):
             if not line.strip():
                 continue
-            place = f"{file}, line {number}"
-            try:
-                fields = json.loads(line)
-            except (ValueError, RecursionError) as e:
-                raise DataCorrupt(f"{place}: no JSON: {e}") from None
+            fields = parse_json(line)
             if not isinstance(fields, dict):
-                raise DataCorrupt(f"{place}: expected a JSON object, got {fields!r:.60}")
-            yield place, fields
+                raise ValueError(f"expected a JSON object, got {fields!r:.60}")
+            yield f"{file}, line {number}", fields
+    except ValueError as e:
+        number += isinstance(e, UnicodeError)  # a line that was not even split off
+        raise DataCorrupt(f"{file}, line {number}: no JSON: {e}") from None

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from agentgyms.core import keys
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.envs.searchqa.corpus import FileState, read_lines, state_of
+from agentgyms.data.users_files import FileState, state_of
+from agentgyms.envs.searchqa.corpus import read_lines
 from agentgyms.envs.searchqa.questions import Question, QuestionSet
 
 DATA_SETS: Final = (

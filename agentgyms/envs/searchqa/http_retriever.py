@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from agentgyms.core import serialization
 from agentgyms.core.errors import BadOption, BadRequest, ServerUnavailable
+from agentgyms.core.http_clients import parse_address
 from agentgyms.envs.searchqa.corpus import read_document
 from agentgyms.envs.searchqa.retriever import PATIENCE_S, Hit
 from agentgyms.remote.http_transport import HttpTransport
@@ -60,15 +61,18 @@ class HttpRetriever:
         patience_s: float = PATIENCE_S,
         timeout_s: tuple[float, float] = _TIMEOUT_S,
     ) -> None:
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        try:
+            address = parse_address(url, with_query=True).geturl()
+        except ValueError as e:
             raise BadOption(
-                f"retriever {url!r} is no address: expected one such as http://host:8000/retrieve"
-            )
+                f"retriever {url!r} is no address ({e}): expected one such as "
+                "http://host:8000/retrieve"
+            ) from None
         if request_form not in REQUEST_FORMS:
             raise BadOption(
                 f"request_form {request_form!r} is unknown: expected 'queries' or 'query'"
             )
-        self._url, self._form, self._timeout_s = url, request_form, timeout_s
+        self._url, self._form, self._timeout_s = address, request_form, timeout_s
         known = isinstance(patience_s, int | float) and not isinstance(patience_s, bool)
         if not known or not 0 <= patience_s < math.inf:
             raise BadOption(

@@ -50,10 +50,11 @@ def f1(answer: str, golden: Iterable[str]) -> float:
     """Return the highest token F1 over the golden answers, in [0, 1].
 
     Tokens are the words after normalisation, counted with repetitions. As in FlashRAG, an answer
-    or a golden answer that normalises to `yes`, `no` or `noanswer` matches nothing but itself.
+    or a golden answer that normalises to `yes`, `no` or `noanswer` matches nothing but itself. What
+    `exact_match` takes has an F1 of 1: texts that normalise to "" are compared as they are there.
     """
-    normalized = normalize(answer)
-    return max((_f1(normalized, normalize(gold)) for gold in golden), default=0.0)
+    normalized = canonical(answer)
+    return max((_f1(normalized, canonical(gold)) for gold in golden), default=0.0)
 
 
 def mentions(text: str, golden: Iterable[str]) -> bool:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import BadOption
+from agentgyms.data.users_files import FileState, state_of
 from agentgyms.envs.searchqa import flashrag
-from agentgyms.envs.searchqa.corpus import FileState, load_corpus, state_of
+from agentgyms.envs.searchqa.corpus import load_corpus
 from agentgyms.envs.searchqa.questions import GENERATED_VERSION, QuestionSet, generated_set
 from agentgyms.envs.searchqa.retriever import PATIENCE_S, BM25Retriever, Retriever
 from agentgyms.envs.searchqa.world import closed_world
@@ -89,7 +90,7 @@ def open_retriever(
             "source='flashrag' needs something to search in: pass corpus='file.jsonl', or "
             "retriever='http://host:8000/retrieve'"
         )
-    state_of(corpus)  # raises now, not at the first search
+    state_of(corpus, "one of JSON lines")  # raises now, not at the first search
     return lambda: corpus_retriever(corpus), False
 
 

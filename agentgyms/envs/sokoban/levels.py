@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
+from agentgyms.data.users_files import lines_in, read_text
 from agentgyms.envs.sokoban.engine import (
     BOX,
     BOX_ON_TARGET,
@@ -68,13 +69,13 @@ class Drawing(NamedTuple):
 def read_drawings(path: Path) -> list[Drawing]:
     """Return the levels of a file, separated by blank lines or lines such as `; 17`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except OSError as e:
         raise DataMissing(f"the level file {path} cannot be read: {e.strerror}") from None
-    except UnicodeDecodeError as e:
+    except UnicodeError as e:
         raise DataCorrupt(f"{path} is no text file: {e}") from None
     drawings, rows = [], list[str]()
-    for number, line in enumerate([*text.splitlines(), ""], 1):
+    for number, line in enumerate([*lines_in(text), ""], 1):
         if line.strip() and not line.lstrip().startswith(";"):
             rows.append(line.rstrip())
         elif rows:

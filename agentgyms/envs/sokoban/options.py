@@ -52,8 +52,7 @@ def open_source(given: Mapping[str, Any], arguments: Mapping[str, Any], max_turn
                 f"levels={levels!r} is no file or folder: give a folder of level files, such as "
                 "boxoban-levels/unfiltered of https://github.com/google-deepmind/boxoban-levels"
             )
-        files = [found, *(file for file in found.rglob("*.txt") if file.is_file())]
-        return Levels(found.resolve(), max(file.stat().st_mtime_ns for file in files))
+        return Levels.open(found.resolve())
     shape, boxes = check_size(arguments["size"]), arguments["boxes"]
     if not isinstance(boxes, int) or isinstance(boxes, bool) or boxes < 1:
         raise BadOption(f"boxes must be a positive whole number, got {boxes!r}")

@@ -15,6 +15,7 @@ from agentgyms.core.deadlines import lock_in_time
 from agentgyms.core.errors import BadOption, DataMissing
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.data.manifests import digest_file
+from agentgyms.data.users_files import FileState, files_below, state_of
 from agentgyms.envs.sokoban import generator, peer_rooms
 from agentgyms.envs.sokoban.engine import Room
 from agentgyms.envs.sokoban.generator import Made, Recipe
@@ -188,33 +189,39 @@ class SeedSet(TaskSet):
 class Levels:
     """Level files: a folder with the folders `train`, `valid` and `test`, or files alone, for test.
 
-    Task ids are `<split>/<file>/<number in the file>`. `changed` is the modification time of the
-    newest file in ns, a part of the cache key.
+    Task ids are `<split>/<file>/<number in the file>`. `states` are of the files as they were when
+    the source was opened: another source is opened when one has changed.
     """
 
     path: Path
-    changed: int
+    states: tuple[FileState, ...]
+
+    @classmethod
+    def open(cls, path: Path) -> Levels:
+        """Return the levels of a folder or a file as they are now."""
+        files = files_below(path) if path.is_dir() else [path]
+        return cls(path, tuple(map(state_of, sorted(files))))
 
     def version(self, split: str) -> str:
         """Return a digest of the files' names and contents."""
-        lines = [f"{file.name} {_digest(file, self.changed)}\n" for file in self._files(split)]
+        lines = [f"{file.path.name} {_digest(file)}\n" for file in self._files(split)]
         return f"levels-{sha256(''.join(lines).encode()).hexdigest()[:16]}"
 
     def tasks(self, split: str) -> TaskSet:
         """Return the levels of a split; their family is the folder's or file's name."""
         family, place = self.path.stem, self._place(split)
         tasks = [
-            Task(f"{place}/{file.stem}/{number:04d}", family)
+            Task(f"{place}/{file.path.stem}/{number:04d}", family)
             for file in self._files(split)
-            for number in range(len(_drawings(file, self.changed)))
+            for number in range(len(_drawings(file)))
         ]
         return TaskSet(split, tasks[:SAMPLES] if split == "sample" else tasks)
 
     def room(self, split: str, task_id: str) -> Room:
         """Return the room of a level."""
         _, stem, number = task_id.split("/")
-        file = next(file for file in self._files(split) if file.stem == stem)
-        return _drawings(file, self.changed)[int(number)].room()
+        file = next(file for file in self._files(split) if file.path.stem == stem)
+        return _drawings(file)[int(number)].room()
 
     def _place(self, split: str) -> str:
         """Return the split itself; for `sample` train, or test if there is no train."""
@@ -222,12 +229,16 @@ class Levels:
             return split
         return "train" if (self.path / "train").is_dir() else "test"
 
-    def _files(self, split: str) -> list[Path]:
+    def _files(self, split: str) -> list[FileState]:
         place = self._place(split)
         folder = self.path / place
         if place == "test" and not folder.is_dir():
             folder = self.path
-        files = [file for file in [folder, *sorted(folder.glob("*.txt"))] if file.is_file()]
+        files = [
+            file
+            for file in self.states
+            if file.path == folder or (file.path.parent == folder and file.path.suffix == ".txt")
+        ]
         if not files:
             raise DataMissing(
                 f"there are no level files for split {split!r} in {self.path}: expected .txt files "
@@ -237,10 +248,10 @@ class Levels:
 
 
 @lru_cache(maxsize=4096)
-def _digest(file: Path, _changed: int) -> str:
-    return digest_file(file)
+def _digest(file: FileState) -> str:
+    return digest_file(file.path)
 
 
 @lru_cache(maxsize=64)
-def _drawings(file: Path, _changed: int) -> list[Drawing]:
-    return read_drawings(file)
+def _drawings(file: FileState) -> list[Drawing]:
+    return read_drawings(file.path)

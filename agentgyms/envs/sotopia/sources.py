@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import TaskSet
 from agentgyms.data import datasets
+from agentgyms.data.users_files import FileState, files_below, state_of
 from agentgyms.envs.sotopia.official import encounters
 from agentgyms.envs.sotopia.official.files import TABLES
 from agentgyms.envs.sotopia.profiles import Encounter
 
 
 class _Files(NamedTuple):
-    """A folder or archive, with name, size and modification time of each file that is read."""
+    """A folder or archive, with the state of each file that is read."""
 
     path: Path
-    stamps: tuple[tuple[str, int, int], ...]
+    states: tuple[FileState, ...]
 
 
 class EncounterSource(NamedTuple):
@@ -79,13 +80,12 @@ def _read(files: _Files) -> encounters.Official:
 
 
 def _files(path: Path) -> _Files:
-    found = [path] if path.is_file() else filter(Path.is_file, sorted(path.rglob("*.json*")))
+    found = files_below(path) if path.is_dir() else filter(Path.is_file, [path])
     return _Files(
         path,
         tuple(
-            (str(file), status.st_size, status.st_mtime_ns)
+            state_of(file)
             for file in found
             if file == path or any(table.has(file.as_posix()) for table in TABLES)
-            for status in [file.stat()]
         ),
     )

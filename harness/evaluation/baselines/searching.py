@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from agentgyms.data.users_files import read_lines
 from agentgyms.recording import recording_format
 from harness.config import SearchConfig
 from harness.evaluation.episodes import EPISODE_KEY, usage_of
@@ -115,14 +116,13 @@ def _as_json(usage: Usage) -> dict[str, Any]:
 
 def write_preferences(recordings: Path) -> None:
     """Write the preferences of an evaluation beside the recordings that hold them."""
-    with recordings.open(encoding="utf-8") as lines:
-        preferences.write(
-            recordings.with_name(preferences.FILE),
-            (
-                preferences.decode(pair)
-                for recording in recording_format.parse(lines, str(recordings))
-                for pair in recording.header["provenance"][EPISODE_KEY]
-                .get("search", {})
-                .get("preferences", [])
-            ),
-        )
+    preferences.write(
+        recordings.with_name(preferences.FILE),
+        (
+            preferences.decode(pair)
+            for recording in recording_format.parse(read_lines(recordings), str(recordings))
+            for pair in recording.header["provenance"][EPISODE_KEY]
+            .get("search", {})
+            .get("preferences", [])
+        ),
+    )

@@ -18,9 +18,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from agentgyms.core.errors import ServerUnavailable
+from agentgyms.core.http_clients import parse_address
 from agentgyms.models.json_client import JsonPoster, exchange
 from agentgyms.models.rate_limit import RetryableError
 from harness.types.errors import ConfigError, ModelUnavailable, TrainingError
@@ -53,13 +53,13 @@ class VLLMServer:
 
     def __init__(self, url: str) -> None:
         """Connect to nothing yet; raise `ConfigError` if `url` is not an address."""
-        self.url = url.strip().rstrip("/").removesuffix("/v1")
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            self.url = parse_address(url).geturl().removesuffix("/v1")
+        except ValueError as e:
             raise ConfigError(
-                f"rollout.urls has {url!r}, which is no address of a server: expected one such as "
-                "http://127.0.0.1:8000"
-            )
+                f"rollout.urls has {url!r}, which is no address of a server ({e}): expected one "
+                "such as http://127.0.0.1:8000"
+            ) from None
         self.version, self.in_flight = "", 0
         self.name, self.max_length, self.dtype, self.num_workers = "", 0, "", 1
         self.transfer = ""

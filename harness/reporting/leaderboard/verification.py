@@ -14,6 +14,7 @@ import gymnasium as gym
 from agentgyms.core.arguments import private_names
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import AgentGymsError
+from agentgyms.data.users_files import read_lines
 from agentgyms.recording import recording_format
 from agentgyms.recording.recorder import COMPARED, OUTCOMES, recorded_arguments, replay_in
 from agentgyms.recording.recording_format import Recording
@@ -65,15 +66,15 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
         on_plan(len(result["outcomes"]))
         played = _Played(units, int(result["agent"]["trials"]))
         path = folder / result["recordings"]["file"]
-        with path.open(encoding="utf-8") as lines:  # one episode in memory at a time
-            for recording in recording_format.parse(lines, path.name):
-                unit = played.add(recording)
-                _check_header(recording.header, result, env, unit)
-                try:
-                    replay_in(env, recording, (*COMPARED, *OUTCOMES))
-                except (AgentGymsError, gym.error.Error) as e:
-                    raise ResultError(f"{_name(unit)} does not replay: {e}") from None
-                on_episode()
+        lines = read_lines(path)  # one episode in memory at a time
+        for recording in recording_format.parse(lines, path.name):
+            unit = played.add(recording)
+            _check_header(recording.header, result, env, unit)
+            try:
+                replay_in(env, recording, (*COMPARED, *OUTCOMES))
+            except (AgentGymsError, gym.error.Error) as e:
+                raise ResultError(f"{_name(unit)} does not replay: {e}") from None
+            on_episode()
         played.check_whole()
         split_tasks, source = len(env.tasks), env.data_source
     environment = result["environment"]

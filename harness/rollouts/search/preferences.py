@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
+from agentgyms.data.users_files import parse_json, read_lines
 from harness.types.errors import ConfigError
 from harness.types.fields import items, non_negative_int, number, text
-from harness.types.json_files import parse
 from harness.types.messages import Message
 
 FILE: Final = "preferences.jsonl"
@@ -88,22 +88,22 @@ def read(path: str | Path) -> list[Preference]:
     """
     path, found = Path(path), []
     try:
-        with path.open(encoding="utf-8") as lines:
-            for row, content in enumerate(lines, 1):
-                if content.strip():
-                    found.append(_decoded(content, f"{path}, line {row}"))
+        for row, content in enumerate(read_lines(path), 1):
+            if content.strip():
+                found.append(_decoded(content, f"{path}, line {row}"))
     except FileNotFoundError:
         raise DataMissing(f"there is no file {path} of preferences") from None
-    except (IsADirectoryError, UnicodeDecodeError):
-        raise DataCorrupt(f"{path} is no text file: expected preferences, JSON lines") from None
+    except (IsADirectoryError, UnicodeError) as e:
+        raise DataCorrupt(
+            f"{path} is no text file ({e}): expected preferences, JSON lines"
+        ) from None
     return found
 
 
 def is_file_of(path: str | Path) -> bool:
     """Return whether a file begins with a preference."""
     try:
-        with Path(path).open(encoding="utf-8") as lines:
-            row = parse(next((one for one in lines if one.strip()), ""))
+        row = parse_json(next((one for one in read_lines(Path(path)) if one.strip()), ""))
     except (OSError, ValueError):
         return False
     return isinstance(row, dict) and "chosen" in row
@@ -133,7 +133,7 @@ def decode(row: Any) -> Preference:
 
 def _decoded(content: str, where: str) -> Preference:
     try:
-        return decode(parse(content))
+        return decode(parse_json(content))
     except BadRequest as e:
         raise DataCorrupt(f"{where}: {e}") from None
     except ValueError as e:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from agentgyms.core import serialization
 from agentgyms.core.errors import BadRequest, DataError, ServerUnavailable
+from agentgyms.data.users_files import lines_in
 from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import Recording
 from agentgyms.remote.http_transport import HttpTransport
@@ -55,7 +56,7 @@ class EnvSessions:
 
     def recording(self, session: str) -> Recording:
         """Return the episode of a session, or raise `Refused`."""
-        lines = self._get(session, "/trajectory").decode(errors="replace").splitlines()
+        lines = lines_in(self._get(session, "/trajectory").decode(errors="replace"))
         try:
             (recording,) = recording_format.parse(lines, f"session {session:.40}")
         except (DataError, ValueError) as e:

@@ -13,7 +13,8 @@ import pytest
 from agentgyms.core.errors import DataCorrupt
 from agentgyms.data import archives, datasets
 from agentgyms.data.archives import copy_files, read_files
-from agentgyms.data.manifests import parse_json, read_manifest
+from agentgyms.data.manifests import read_manifest
+from agentgyms.data.users_files import parse_json
 from agentgyms.envs.alfworld.generated import generator
 from agentgyms.envs.alfworld.generated.writer import game_fields
 from agentgyms.envs.alfworld.official.dataset import DATA_SET

@@ -8,12 +8,19 @@ from hashlib import sha256
 from typing import Final
 
 from agentgyms.data.datasets import DataSet
-from agentgyms.data.manifests import Item, Part, parse_json
+from agentgyms.data.manifests import Item, Part
+from agentgyms.data.users_files import parse_json
 from agentgyms.envs.alfworld.official.gamefile import GAME_FILE, parse_game
 
 SPLITS: Final = ("train", "valid_seen", "valid_unseen")
 
 _GAME: Final = re.compile(rf"(?:^|/)((?:{'|'.join(SPLITS)})/[^/]+/[^/]+/{re.escape(GAME_FILE)})$")
+
+ABSENT: Final = (
+    f"each game is a file {GAME_FILE}, which ALFWorld's json_2.1.2_tw-pddl.zip has; its other "
+    "archives, such as json_2.1.1_json.zip with traj_data.json, do not"
+)
+"""What a folder or an archive without a game lacks, and what has it."""
 
 
 def keep(name: str) -> str | None:
@@ -40,6 +47,7 @@ DATA_SET: Final = DataSet(
     url=("https://github.com/alfworld/alfworld/releases/download/0.4.0/json_2.1.2_tw-pddl.zip"),
     keep=keep,
     describe=describe,
+    absent=ABSENT,
     parts={
         "train": Part(3553, "4ec0cbfaaecee1df"),
         "valid_seen": Part(140, "2c2dc2554f4fc606"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.manifests import parse_json
+from agentgyms.data.users_files import lines_in, parse_json
 from agentgyms.envs.alfworld.builder import build_game
 from agentgyms.envs.alfworld.game import Game
 from agentgyms.envs.alfworld.problem import Problem, parse_problem
@@ -114,5 +114,5 @@ def domain_digest(domain: str) -> str:
 
 def grammar_digest(grammar: str) -> str:
     """Return a digest of a grammar that ignores line ends."""
-    text = "\n".join(line.rstrip() for line in grammar.strip().splitlines())
+    text = "\n".join(line.rstrip() for line in lines_in(grammar.strip()))
     return sha256(text.encode()).hexdigest()[:16]

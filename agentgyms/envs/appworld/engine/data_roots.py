@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.manifests import parse_json
 from agentgyms.data.progress_bar import ProgressBar
+from agentgyms.data.users_files import parse_json, read_text
 
 SPLITS: Final = ("train", "dev", "test_normal", "test_challenge")
 """The splits of AppWorld, in the benchmark's order."""
@@ -33,14 +33,14 @@ class Roots(NamedTuple):
     def version(self) -> str:
         """The version of the data, "" if it has none."""
         file = self.world / "data" / "version.txt"
-        return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+        return _text(file).strip() if file.is_file() else ""
 
     def tasks(self, split: str) -> list[str]:
         """Return the task ids of a split, in the benchmark's order."""
         file = self.world / "data" / "datasets" / f"{split}.txt"
         if not file.is_file():
             raise DataMissing(f"AppWorld's data in {self.world} has no split {split!r}: no {file}")
-        lines = file.read_text(encoding="utf-8").split()
+        lines = _text(file).split()
         return [line.partition(":")[0] for line in lines]
 
     def specs(self, task_id: str) -> dict[str, Any]:
@@ -53,11 +53,18 @@ class Roots(NamedTuple):
         return _read(file) if file.is_file() else None
 
 
-def _read(file: Path) -> Any:
+def _text(file: Path) -> str:
     try:
-        return parse_json(file.read_text(encoding="utf-8"))
+        return read_text(file)
     except FileNotFoundError:
         raise DataMissing(f"AppWorld's data has no {file}") from None
+    except UnicodeError as e:
+        raise DataCorrupt(f"{file} is damaged: {e}") from None
+
+
+def _read(file: Path) -> Any:
+    try:
+        return parse_json(_text(file))
     except ValueError as e:
         raise DataCorrupt(f"{file} is damaged: {e}") from None
 

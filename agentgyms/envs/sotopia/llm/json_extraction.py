@@ -1,6 +1,7 @@
 """Finds JSON objects in model output: fenced, amid prose, or in JavaScript or Python notation.
 
-No text raises, and the time is linear in its length. A truncated object is not completed.
+No text raises, and the time is linear in its length. An object that lacks its last brace gets it;
+one that lacks more is not completed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
+MINUS_SIGNS: Final = "\u2212\u2012\u2013\ufe63\uff0d"
+"""The minus signs of typography, and the dashes that people write for them."""
+
 _DECODER: Final = json.JSONDecoder(strict=False)
 _MAX_BRACES: Final = 8
 """How many opening braces are tried."""
@@ -21,12 +25,21 @@ _THOUGHT: Final = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DO
 _END_OF_THOUGHT: Final = re.compile(r"</think(?:ing)?>")
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
-# A whole string, so that nothing inside it matches the rest; a comma before a closing bracket; a
-# Python literal; and the plus sign of a number such as +3.
+# Each begins with whole strings, so that nothing inside them matches the rest.
+_STRING: Final = r""""(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?"""
+_COMMENT: Final = re.compile(
+    rf"({_STRING})|//[^\n]*|\#[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?", re.DOTALL
+)
+# A comma before a closing bracket; a Python literal; a number such as 8/10; one such as +3; and a
+# minus sign of typography.
 _FIXABLE: Final = re.compile(
-    r""""(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|,(?=\s*[}\]])|\b(?:True|False|None)\b|\+(?=\d)""",
+    rf"{_STRING}|,(?=\s*[}}\]])|\b(?:True|False|None)\b"
+    rf"|(?<![\d.])[+-]?\d{{1,3}}\s{{0,2}}/\s{{0,2}}\d{{1,3}}|\+(?=\d)|[{MINUS_SIGNS}](?=\d)",
     re.DOTALL,
 )
+# A string that ends at the first quote before a mark that may follow a string.
+_OPEN_STRING: Final = re.compile(r'"((?:[^"\\]|\\.|"(?!\s*+(?:[,:}\]]|\Z)))*+)("?)', re.DOTALL)
+_INNER_QUOTE: Final = re.compile(r'\\.|"', re.DOTALL)
 _LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
 _QUOTE: Final = re.compile(r"""\\(.)|\"""", re.DOTALL)
 
@@ -50,7 +63,8 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in a text, in order; nested objects are not yielded separately.
 
     If an object is not valid JSON, it is parsed once more with single quotes, trailing commas,
-    Python literals and numbers such as +3 corrected; it is then the last one.
+    comments, Python literals, and numbers such as +3 and 8/10 (as a string) corrected, and then
+    with quotes inside strings escaped; it is then the last one.
     """
     passed = 0
     for brace in islice(_OPENING_BRACE.finditer(text), _MAX_BRACES):
@@ -78,9 +92,31 @@ def _decode_object(text: str) -> tuple[dict[str, Any] | None, int]:
     """Return the JSON object at the start of a text, or None, and the number of characters read."""
     with suppress(ValueError, RecursionError):
         return _DECODER.raw_decode(text)
-    with suppress(ValueError, RecursionError):
-        return _DECODER.raw_decode(_FIXABLE.sub(_fix, text))[0], len(text)
+    for corrected in (text, _OPEN_STRING.sub(_escape_inner_quotes, text)):
+        plain = _COMMENT.sub(lambda match: match[1] or " ", corrected)
+        with suppress(ValueError, RecursionError):
+            return _decode_unclosed(_FIXABLE.sub(_fix, plain)), len(text)
     return None, 0
+
+
+def _decode_unclosed(text: str) -> dict[str, Any]:
+    """Return the JSON object at the start of a text, of which one closing brace may be missing."""
+    try:
+        value: dict[str, Any] = _DECODER.raw_decode(text)[0]
+    except json.JSONDecodeError as e:
+        if text[e.pos :].strip("` \t\r\n"):
+            raise
+        value = _DECODER.raw_decode(text[: e.pos].rstrip(" \t\r\n`") + "}")[0]
+        if not value:  # a brace alone
+            raise
+    return value
+
+
+def _escape_inner_quotes(match: re.Match[str]) -> str:
+    if not match[2]:
+        return match[0]
+    inside = _INNER_QUOTE.sub(lambda found: found[0] if len(found[0]) > 1 else '\\"', match[1])
+    return f'"{inside}"'
 
 
 def _fix(match: re.Match[str]) -> str:
@@ -88,6 +124,10 @@ def _fix(match: re.Match[str]) -> str:
     piece = match[0]
     if piece[0] == "'" and piece[-1] == "'" and len(piece) > 1:
         return f'"{_QUOTE.sub(_requote, piece[1:-1])}"'
+    if "/" in piece and piece[0] not in "\"'":
+        return f'"{piece}"'
+    if piece in MINUS_SIGNS:
+        return "-"
     return piece if piece[0] in "\"'" else _LITERALS.get(piece, "")
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from agentgyms.envs.sotopia.action_parsing import ParseFailure
 from agentgyms.envs.sotopia.llm.json_extraction import (
+    MINUS_SIGNS,
     json_objects,
     replace_surrogates,
     strip_thoughts,
@@ -16,7 +17,10 @@ from agentgyms.envs.sotopia.llm.json_extraction import (
 from agentgyms.envs.sotopia.partner_judge import RANGES, Rating
 
 _WRAPPERS: Final = ("properties", "evaluations")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,3}(?:\.0+)?")
+_INTEGER: Final = re.compile(
+    r"([+-]?[0-9]{1,3}(?:\.0+)?)(?:\s*(?:/|out of)\s*([0-9]{1,3}))?", re.IGNORECASE
+)
+_MINUS: Final = re.compile(f"[{MINUS_SIGNS}]")
 _SHOWN: Final = 40
 
 
@@ -26,7 +30,7 @@ def parse_ratings(text: str, names: Sequence[str]) -> tuple[Rating, Rating] | Pa
     No text raises. A person's ratings are below `agent_1_evaluation` (`agent_2_evaluation`),
     `agent_1` or the person's name; a dimension's are `[reasoning, score]`, `{"reasoning": ...,
     "score": ...}` or the score alone. Every dimension of both must be there, an integer within its
-    range.
+    range; a text such as `8/10` is one if the number after it is the range's greatest.
     """
     failures: list[ParseFailure] = []
     for fields in json_objects(strip_thoughts(text)):
@@ -54,7 +58,7 @@ def _parse_one(
     reasons: dict[str, str] = {}
     for name, (low, high) in RANGES.items():
         reason, score = _parts(values.get(name))
-        number = _integer(score)
+        number = _integer(score, max(-low, high))
         if name not in values:
             wrong.append(f'"{name}" is missing in "{label}"')
         elif number is None or not low <= number <= high:
@@ -90,11 +94,14 @@ def _preview(value: Any) -> str:
     return repr(value)[:_SHOWN] if scalar else f"a {type(value).__name__}"
 
 
-def _integer(value: Any) -> int | None:
-    """Return a score, or None if it is no integer; 8.0 and "8" are, True and 8.5 are not."""
+def _integer(value: Any, of: int) -> int | None:
+    """Return a score, or None if it is no integer.
+
+    8.0, "8" and "8/10" (of 10) are, True, 8.5 and "8/5" are not.
+    """
     if isinstance(value, str):
-        text = value.strip()
-        return int(float(text)) if _INTEGER.fullmatch(text) else None
+        found = _INTEGER.fullmatch(_MINUS.sub("-", value.strip()))
+        return int(float(found[1])) if found and int(found[2] or of) == of else None
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None

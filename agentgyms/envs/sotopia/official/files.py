@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
 from agentgyms.data.archives import read_files
+from agentgyms.data.users_files import decode, lines_in, parse_json
 
 Row = dict[str, Any]
 Rows = Mapping[str, Row]
@@ -133,12 +134,12 @@ def _rows(name: str, content: bytes, table: Table) -> Iterator[Row]:
 def _values(name: str, content: bytes) -> Iterable[Any]:
     """Return the JSON values of a file: a list, a single value, or one value a line."""
     try:
-        text = content.decode("utf-8-sig")
+        text = decode(content)
         if not name.partition(" in ")[0].endswith(".jsonl"):
-            value = json.loads(text)
+            value = parse_json(text)
             values = value if isinstance(value, list) else [value]
         else:
-            values = [json.loads(line) for line in text.split("\n") if line.strip()]
+            values = [parse_json(line) for line in lines_in(text) if line.strip()]
         json.dumps(values, ensure_ascii=False).encode()  # no half of a surrogate pair
         return values
     except (ValueError, RecursionError) as e:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt
+from agentgyms.data.users_files import skip_mark
 
 CHUNK_BYTES: Final = 1 << 20
 MAX_ITEM_CHARS: Final = 1 << 26
@@ -64,12 +66,15 @@ def object_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item
 class _Text:
     """The text of a file, of which a part is in memory."""
 
-    def __init__(self, path: Path, file: BinaryIO, chunk_bytes: int) -> None:
+    def __init__(self, path: Path, file: BufferedReader, chunk_bytes: int) -> None:
         self._path, self._file, self._chunk_bytes = path, file, chunk_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._decode = json.JSONDecoder().raw_decode
-        self._text, self._at, self._read, self._ended = "", 0, 0, False
-        self.byte = 0
+        self._text, self._at, self._ended = "", 0, False
+        try:
+            self.byte = self._read = skip_mark(file)
+        except UnicodeError as e:
+            raise DataCorrupt(f"{path}: {e}") from None
 
     def corrupt(self, what: str, chars: int = 0) -> DataCorrupt:
         """Return the error for something found `chars` characters after the current position."""

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
 from agentgyms.data.archives import copy_files
+from agentgyms.data.users_files import files_below
 
 _PRODUCTS: Final = re.compile(r"items_shuffle(\w*)\.json")
 _HUMAN: Final = "items_human_ins"
@@ -86,9 +87,10 @@ def _with_companions(products: Path, files: dict[str, list[Path]]) -> OfficialFi
 def _official_files(folder: Path, *, deep: bool) -> dict[str, list[Path]]:
     """Return the official files below a folder by name."""
     files: dict[str, list[Path]] = {}
-    for file in sorted(folder.rglob("*.json") if deep else folder.glob("*.json")):
-        if file.is_file() and official_name(file.name):
-            files.setdefault(file.name, []).append(file)
+    for file in files_below(folder) if deep else sorted(filter(Path.is_file, folder.iterdir())):
+        found = files.setdefault(file.name, []) if official_name(file.name) else []
+        if not any(file.samefile(other) for other in found):  # it is reached through a link, too
+            found.append(file)
     return files
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import DataCorrupt
-from agentgyms.data.manifests import parse_json
+from agentgyms.data.users_files import parse_json, read_text
 from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 from agentgyms.envs.webshop.catalogue.goal_columns import GoalColumns
 from agentgyms.envs.webshop.storage.array_files import load_array
@@ -93,7 +93,7 @@ class GoalTable:
     def open(folder: Path, *, num_products: int, **metadata: Any) -> GoalTable:
         """Memory-map a table that `write` wrote with equal metadata, else raise `DataCorrupt`."""
         try:
-            found = parse_json((folder / "goals.json").read_text(encoding="utf-8"))
+            found = parse_json(read_text(folder / "goals.json"))
             sizes = tuple(map(int, found.pop("product_sizes")))
             arrays = {name: np.asarray(load_array(folder / f"{name}.npy")) for name in _ARRAYS}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.manifests import parse_json
+from agentgyms.data.users_files import parse_json, read_text
 
 Array = npt.NDArray[Any]
 
@@ -53,7 +53,7 @@ def write_table(folder: Path, metadata: Mapping[str, Any], rows: Mapping[str, li
 def read_table(folder: Path, expected: Mapping[str, Any]) -> dict[str, Any]:
     """Return a folder's table, which must have the expected metadata."""
     try:
-        table = dict(parse_json((folder / TABLE).read_text(encoding="utf-8")))
+        table = dict(parse_json(read_text(folder / TABLE)))
     except FileNotFoundError:
         raise DataMissing(f"{folder} has no {TABLE}: {_ADVICE}") from None
     except (OSError, ValueError, TypeError) as e:

@@ -19,8 +19,8 @@ from agentgyms.core.errors import EnvUnavailable, path_end
 from agentgyms.data.folders import recover_folder, replace_folder, resumable_folder
 from agentgyms.data.manifests import digest_file
 from agentgyms.data.progress_bar import working
+from agentgyms.data.users_files import parse_json
 from harness.types.errors import ConfigError
-from harness.types.json_files import parse
 
 RECORD: Final = "conversion.json"
 
@@ -112,7 +112,7 @@ def _stat(file: Path) -> tuple[int, int]:
 def _read(target: Path) -> dict[str, Any]:
     """Return a folder's record; empty if it is missing, damaged or of another version."""
     try:
-        record = parse((target / RECORD).read_text(encoding="utf-8"))
+        record = parse_json((target / RECORD).read_text(encoding="utf-8"))
         entries = [record["source"]["entry"], *record["files"].values()]
         if record["format"] != FORMAT or any(_kinds(one) != [int, int, str] for one in entries):
             return {}

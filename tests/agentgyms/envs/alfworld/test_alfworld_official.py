@@ -61,7 +61,7 @@ def compare(engine: OfficialEngine, fields, commands, where: str) -> Counter:
 
 @pytest.mark.data
 def test_real_games_play_alike(real_games, has_official_engine):
-    rng, source = random.Random(SEED), Official(real_games)
+    rng, source = random.Random(SEED), Official.open(real_games)
     rounds, turns, seconds = (18, 48, 7200.0) if FULL else (3, 30, 60.0)
     groups = [
         [(split, task.task_id) for task in source.tasks(split) if task.family == family]
@@ -124,7 +124,7 @@ def test_games_of_the_package_alfworld_play_alike(official, real_games):
     python = os.environ.get(PYTHON_VARIABLE, sys.executable)
     run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     domain, grammar = json.loads(run.stdout.splitlines()[-1])
-    source = Official(real_games)
+    source = Official.open(real_games)
     task_id = random.Random(SEED).choice(source.tasks("valid_seen")).task_id
     fields = source.fields("valid_seen", task_id) | {
         "pddl_domain": domain,

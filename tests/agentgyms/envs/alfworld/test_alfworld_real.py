@@ -32,7 +32,7 @@ def play(state: State, policy, limit: int) -> int:
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_every_walkthrough_wins(real_games, split):
-    source = Official(real_games)
+    source = Official.open(real_games)
     tasks = source.tasks(split)
     assert Counter(task.family for task in tasks) == COUNTS[split]
     for task in tasks:
@@ -45,14 +45,14 @@ def test_every_walkthrough_wins(real_games, split):
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_best_wins_every_game(real_games, split):
-    source = Official(real_games)
+    source = Official.open(real_games)
     for task in source.tasks(split):
         play(State(source.game(split, task.task_id)), best, 50)
 
 
 @pytest.mark.parametrize("split", ["valid_seen", "valid_unseen"])
 def test_explore_wins_every_evaluation_game(real_games, split):
-    source = Official(real_games)
+    source = Official.open(real_games)
     for task in source.tasks(split):
         play(State(source.game(split, task.task_id)), explore, 150)
 

@@ -143,11 +143,39 @@ def test_exceptions_show_the_agents_frames_only(run_shared, code, lines):
     [
         ("print(x", "Syntax error in line:\nprint(x\nMessage: '(' was never closed"),
         ("return 3", "Traceback (most recent call last):\nSyntaxError: 'return' outside function"),
-        ("raise ExceptionGroup('g', [ValueError()])", ""),
     ],
 )
 def test_syntax_and_the_engines_odd_corners(run, code, output):
     assert run(code).output == FAILED + output
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("raise ExceptionGroup('g', [ValueError('aa'), TypeError('bb')])",
+         ["| ExceptionGroup: g (2 sub-exceptions)", "| ValueError: aa", "| TypeError: bb"]),
+        ("raise ExceptionGroup('o', [ExceptionGroup('i', [KeyError('kk')])])",
+         ["ExceptionGroup: o", "ExceptionGroup: i", "KeyError: 'kk'"]),
+        ("def f():\n    raise KeyError('in f')\ntry:\n    f()\nexcept KeyError as e:\n    "
+         "raise ExceptionGroup('g', [e])", ["line 2, in f", "KeyError: 'in f'"]),
+        ("raise RuntimeError('after') from ValueError('never raised')",
+         ["ValueError: never raised\n\nThe above exception was the direct cause", "RuntimeError"]),
+        ("try:\n    raise ExceptionGroup('g', [ValueError('aa')])\nexcept ExceptionGroup as e:\n"
+         "    raise RuntimeError('wrap') from e",
+         ["| ValueError: aa", "direct cause", "RuntimeError: "]),
+        ("e = ValueError('x')\ne.add_note('see\\n  docs')\nraise e",
+         ["ValueError: x\nsee\n  docs"]),
+        ("import json\ntry:\n    json.loads('{')\nexcept ValueError as e:\n"
+         "    e.add_note('  indented')\n    raise", ["Expecting property", "\n  indented"]),
+        ("raise ValueError('one\\u2028line')", ["ValueError: one\u2028line"]),
+    ],
+)  # fmt: skip
+def test_nothing_that_an_exception_says_is_lost(run, code, told):
+    output = run(code).output
+    assert output.startswith(FAILED)
+    assert [text for text in told if text not in output] == []
+    assert "/child/" not in output
+    assert "/json/" not in output
 
 
 def test_names_of_apps_and_apis_that_do_not_exist(run):

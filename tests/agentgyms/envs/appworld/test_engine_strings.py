@@ -75,7 +75,6 @@ SESSIONS = [
         "assert 1 == 2, 'no'",
         "assert x == 7",
         "e = ValueError('noted'); e.add_note('a note'); raise e",
-        "raise ExceptionGroup('some', [ValueError(1), TypeError(2)])",
         "exec_ = (lambda: [1/0 for _ in range(2)])\nexec_()",
         "from datetime import datetime\ndatetime.strptime('x', '%Y')",
         "next(iter([]))",

@@ -39,6 +39,22 @@ def test_bm25_ranks_by_score_then_by_place_in_the_corpus():
     assert len(bm25) == 6
 
 
+def test_scripts_without_blanks_are_found_by_their_pairs():
+    texts = [
+        "北京是中国的首都。",
+        "東京は日本の首都です",
+        "กรุงเทพเป็นเมืองหลวง",
+        "the capital, 首 都",
+        "サッカー",
+    ]
+    bm25 = BM25Retriever([Document(str(i), text) for i, text in enumerate(texts)])
+    assert ids(bm25.search("中国首都", 1)) == ["0"]
+    assert ids(bm25.search("日本", 3)) == ["1"]
+    assert ids(bm25.search("เมือง", 3)) == ["2"]
+    assert ids(bm25.search("CAPITAL", 3)) == ids(bm25.search("首", 3)) == ["3"]
+    assert ids(bm25.search("サッカー", 3)) == ["4"]
+
+
 def test_documents_without_a_word_are_never_found():
     bm25 = BM25Retriever([Document("1", "?!"), Document("2", "ok")])
     assert ids(bm25.search("ok ?!", 3)) == ["2"]

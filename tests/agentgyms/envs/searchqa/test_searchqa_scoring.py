@@ -102,8 +102,9 @@ VERDICTS = (["yes"], ["no"], ["noanswer"])
 
 @settings(max_examples=300, deadline=None)
 @given(SHORT_TEXTS, st.lists(SHORT_TEXTS, max_size=3))
-def test_f1_is_that_of_flashrag(answer, golden):
-    assert scoring.f1(answer, golden) == pytest.approx(float(flashrag_f1(answer, golden)))
+def test_f1_is_that_of_flashrag_and_1_for_an_exact_match(answer, golden):
+    expected = 1.0 if scoring.exact_match(answer, golden) else float(flashrag_f1(answer, golden))
+    assert scoring.f1(answer, golden) == pytest.approx(expected)
 
 
 def test_mentions_are_of_whole_words():

@@ -45,10 +45,24 @@ def test_thoughts_are_not_spoken(text, spoken_text):
         ('{"a": "two\nlines"}', {"a": "two\nlines"}),
         ("{'a': 'back\\\\slash \\n'}", {"a": "back\\slash \n"}),
         ('{so} and {"a": 1} or {"a": 2}', {"a": 1}),
+        ('{"a": \N{MINUS SIGN}3, "b": [8/10, -3 / 5]}', {"a": -3, "b": ["8/10", "-3 / 5"]}),
+        ('{"a": 1, // it\'s "so"\n "b": 2, # too\n /* "c": 3, */}', {"a": 1, "b": 2}),
+        ('{"a": "http://x # y" // why', {"a": "http://x # y"}),
+        ('{"a": {"b": [1]}\n```', {"a": {"b": [1]}}),
+        ('{"a": "say "no" to me", "b": 1}', {"a": 'say "no" to me', "b": 1}),
+        ('{"a": ["so "it is" "], "b": "1/2"', {"a": ['so "it is" '], "b": "1/2"}),
     ],
 )
 def test_what_is_nearly_json_is_read(text, fields):
     assert next(json_objects(text)) == fields
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": "I "love it', '{"a": "so "it", he said"}', "{", '{"a": "b" "c": 1}'],
+)
+def test_what_could_mean_two_things_is_not_read(text):
+    assert list(json_objects(text)) == []
 
 
 def test_objects_are_told_in_order_and_not_those_within_others():
@@ -104,6 +118,16 @@ FORMS = {
     "scores alone": {f"agent_{seat}": SCORES for seat in (1, 2)},
     "as texts": {f"agent_{seat}": {n: f" {s} " for n, s in SCORES.items()} for seat in (1, 2)},
     "as floats": {f"agent_{seat}": {n: ["", s / 1] for n, s in SCORES.items()} for seat in (1, 2)},
+    "of the greatest": {
+        f"agent_{seat}": {
+            name: f"{score}{middle}{max(map(abs, RANGES[name]))}" for name, score in SCORES.items()
+        }
+        for seat, middle in ((1, "/"), (2, " out of "))
+    },
+    "other minus signs": {
+        f"agent_{seat}": {n: str(s).replace("-", "\N{MINUS SIGN}") for n, s in SCORES.items()}
+        for seat in (1, 2)
+    },
     "other spelling": {
         f"agent_{seat}": {n.replace("_", " ").title(): s for n, s in SCORES.items()}
         for seat in (1, 2)
@@ -128,7 +152,8 @@ def test_each_seat_has_its_own_scores_and_reasons():
 
 
 @pytest.mark.parametrize("score", [8.5, 11, -1, True, None, float("nan"), float("inf"), "8.5",
-                                   "many", "", [1], {}, 10**400, [["r", 3]], "٨"])  # fmt: skip
+                                   "many", "", [1], {}, 10**400, [["r", 3]], "٨", "8/5", "4/5",
+                                   "8/", "8/10/10", "11/10", "\N{MINUS SIGN}1"])  # fmt: skip
 def test_a_score_that_is_none_refuses_all(score):
     fields = rated()
     fields["agent_2_evaluation"]["goal"][1] = score

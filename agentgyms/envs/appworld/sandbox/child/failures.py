@@ -1,13 +1,14 @@
 """The text of an exception, as AppWorld's engine shows it to an agent.
 
-Only frames of the agent's own code are shown, all under the name `<python-input>`. The rules are
-the engine's, flaws included: an indented line belongs to the frame above it and is dropped with
-it, so an exception group, whose lines are all indented, has no text.
+Only frames of the agent's own code are shown, all under the name `<python-input>`, and what lies
+before them is dropped, as the engine does. Unlike the engine's, a text keeps every line of messages
+and notes, exception groups with their members, and causes that were never raised.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from textwrap import dedent
 from traceback import TracebackException
 from typing import Final
@@ -18,6 +19,13 @@ CELL: Final = "<python-input-{}>"
 
 _ANY_CELL: Final = re.compile(r"<python-input-\d+>")
 _FRAME: Final = re.compile(r' +File "(.*?)", line (\d+), in .+')
+_GROUP_MARGIN: Final = re.compile(r"^ +[|+] ")
+_HEADER: Final = "Traceback (most recent call last):\n"
+_HEADERS: Final = (_HEADER, f"Exception Group {_HEADER}")
+_LINKS: Final = (
+    "\nThe above exception was the direct cause of the following exception:\n\n",
+    "\nDuring handling of the above exception, another exception occurred:\n\n",
+)
 _STATUS: Final = re.compile(r"Response status code is (\d+)")
 _ONE_LINE: Final = 500
 
@@ -44,26 +52,47 @@ def timeout(timeout_s: float) -> ExecutionTimeout:
 
 def trace(exception: BaseException) -> str:
     """Return the text of an exception that the agent's code raised."""
-    lines = _lines_of_agent_code("".join(TracebackException.from_exception(exception).format()))
-    starts = [i for i, line in enumerate(lines) if _ANY_CELL.search(line)]
-    text = "\n".join(lines[starts[0] :] if starts else lines)
+    pieces = _pieces_of_agent_code(TracebackException.from_exception(exception).format())
+    text = "".join(_from_agent_code_on(pieces)).removesuffix("\n")
     text = _ANY_CELL.sub("<python-input>", text)
     for shown, replacement in _REPLACEMENTS:
         text = text.replace(shown, replacement)
     return dedent(text)
 
 
-def _lines_of_agent_code(text: str) -> list[str]:
-    kept, own = [], False
-    for line in text.splitlines():
-        if line.startswith("  "):
-            frame = _FRAME.match(line)
+def _pieces_of_agent_code(pieces: Iterable[str]) -> list[str]:
+    """Return the pieces of a traceback, such as a frame or a message, without others' frames."""
+    kept, in_frames, own = [], False, False
+    for piece in pieces:
+        text = _GROUP_MARGIN.sub("", piece)
+        if text in _HEADERS:
+            in_frames, own = True, False
+        elif in_frames and text.startswith("  "):
+            frame = _FRAME.match(text)
             if frame:
                 own = bool(_ANY_CELL.search(frame[1]))
             if not own:
                 continue
-        kept.append(line)
+        else:
+            in_frames = False
+        kept.append(piece)
     return kept
+
+
+def _from_agent_code_on(pieces: list[str]) -> list[str]:
+    """Return the pieces from the first frame of agent's code on, with causes never raised."""
+    first = next((i for i, piece in enumerate(pieces) if _ANY_CELL.search(piece)), 0)
+    causes: list[str] = []
+    part: list[str] = []
+    for piece in pieces[:first]:
+        part.append(piece)
+        if piece in _LINKS:
+            if _HEADER not in part:  # else it was raised, and handled, by others' code
+                causes += part
+            part = []
+    if not causes and part == [_HEADER]:
+        part = []
+    return causes + part + pieces[first:]
 
 
 def syntax_trace(error: SyntaxError) -> str:

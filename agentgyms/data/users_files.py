@@ -1,0 +1,159 @@
+"""Reads what users bring: texts with a mark at their beginning, and folders as programs leave them.
+
+Every reader of users' files reads through here, so that all of them take the same files: UTF-8 with
+and without a byte order mark, lines that end with LF, CRLF or CR, folders with links in them, and
+with macOS's own files beside the user's.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, NamedTuple, Protocol
+
+from agentgyms.core.errors import DataMissing
+
+_OTHER_MARKS: Final = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_LITTER: Final = ("__MACOSX", ".DS_Store")
+
+
+class FileState(NamedTuple):
+    """A file with its size and the times of its last changes: a cache key for its contents."""
+
+    path: Path
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
+class Peekable(Protocol):
+    """A binary file whose first bytes can be seen before they are read."""
+
+    def peek(self, size: int, /) -> bytes:
+        """Return some of the next bytes, and leave them."""
+
+    def read(self, size: int, /) -> bytes:
+        """Read and return bytes."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Return the lines."""
+
+
+def state_of(path: str | os.PathLike[str], expected: str = "") -> FileState:
+    """Return the state of a file; raise `DataMissing`, with what was expected, if there is none."""
+    file = Path(path)
+    if not file.is_file():
+        raise DataMissing(f"there is no file {file}{expected and f': expected {expected}'}")
+    status = file.stat()
+    return FileState(file, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def skip_mark(file: Peekable) -> int:
+    """Read the mark of UTF-8 at the beginning of a file, and return its length in bytes.
+
+    Raises `UnicodeError` for the mark of another encoding.
+    """
+    length = _mark_length(file.peek(4)[:4])
+    file.read(length)
+    return length
+
+
+def decode(content: bytes) -> str:
+    """Return the text of a file's content; raise `UnicodeError` if it is not UTF-8."""
+    return content[_mark_length(content[:4]) :].decode()
+
+
+def _mark_length(first: bytes) -> int:
+    for mark, encoding in _OTHER_MARKS.items():
+        if first.startswith(mark):
+            raise UnicodeError(f"its text is {encoding}: save it as UTF-8")
+    return len(codecs.BOM_UTF8) if first.startswith(codecs.BOM_UTF8) else 0
+
+
+def read_text(path: Path) -> str:
+    r"""Return the text of a file with `\n` at the ends of its lines; see `decode`."""
+    return _with_newlines(decode(path.read_bytes()))
+
+
+def _with_newlines(text: str) -> str:
+    return io.StringIO(text, newline=None).read()
+
+
+def lines_in(text: str) -> list[str]:
+    r"""Return the lines of a text, without their ends.
+
+    Only `\n`, `\r\n` and `\r` end a line: `str.splitlines` ends it at eight other characters too,
+    such as U+2028, which JSON and people write within lines.
+    """
+    lines = _with_newlines(text).split("\n")
+    return lines[:-1] if not lines[-1] else lines
+
+
+def lines_of(file: Peekable) -> Iterator[str]:
+    """Yield the lines of an open file; see `lines_in` and `skip_mark`.
+
+    Raises `UnicodeError` at a line that is not UTF-8.
+    """
+    skip_mark(file)
+    for line in file:
+        text = line.decode()
+        if "\r" in text:
+            yield from lines_in(text)
+        else:
+            yield text.removesuffix("\n")
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file; see `lines_of`."""
+    with path.open("rb") as file:
+        yield from lines_of(file)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises `ValueError` for no JSON, no UTF-8, and for values nested deeper than can be read.
+    """
+    try:
+        return json.loads(decode(text) if isinstance(text, bytes) else text.removeprefix("\ufeff"))
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def is_litter(name: str) -> bool:
+    """Return whether a file, by its name with slashes, is macOS's and not the user's."""
+    parts = PurePosixPath(name).parts
+    return any(part in _LITTER or part.startswith("._") for part in parts)
+
+
+def files_below(root: Path) -> Iterator[Path]:
+    """Yield the files below a folder in the order of their names, behind linked folders too.
+
+    A folder that is linked from within itself is entered once. macOS's own files are left out.
+    """
+    yield from _files_below(root, frozenset())
+
+
+def _files_below(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+    status = folder.stat()
+    own = (status.st_dev, status.st_ino)
+    if own in above:
+        return
+    with os.scandir(folder) as entries:
+        listed = sorted(entries, key=lambda entry: entry.name)
+    for entry in listed:
+        if is_litter(entry.name):
+            continue
+        if entry.is_dir():
+            yield from _files_below(folder / entry.name, above | {own})
+        elif entry.is_file():
+            yield folder / entry.name
