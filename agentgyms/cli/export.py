@@ -9,6 +9,7 @@ import click
 from agentgyms.adapters.export import FORMS, recordings_in, rows
 from agentgyms.core import serialization
 from agentgyms.core.errors import BadOption, not_written
+from agentgyms.data.writing import write_named
 
 
 @click.command()
@@ -40,7 +41,7 @@ def export(recordings: tuple[Path, ...], form: str, output: Path | None) -> None
         click.echo(text, nl=False)
         return
     try:
-        output.write_text(text, encoding="utf-8")
+        write_named(output, text)
     except OSError as e:
         raise not_written(output, e) from e
     click.echo(f"{len(made)} episodes in {output}", err=True)

@@ -6,6 +6,7 @@ several episodes. Only the header's `provenance` depends on when or where it was
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +14,13 @@ from typing import Any, Final
 
 from agentgyms.core import serialization
 from agentgyms.core.env import Observation
-from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
+from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing, path_end
 
 FORMAT: Final = "agentgyms-recording-1"
+_log = logging.getLogger(__name__)
+
+BEGINNING: Final = f'{{"format":"{FORMAT}"'.encode()
+"""The first bytes of a recording that `agentgyms` has written."""
 _HEADER: Final[dict[str, type]] = {"env_id": str, "kwargs": dict, "seed": int, "options": dict}
 _TURN: Final[dict[str, type]] = {
     "turn": int,
@@ -80,22 +85,46 @@ def turn_line(turn: RecordedTurn) -> str:
 def read(path: str | Path) -> list[Recording]:
     """Return the episodes of a file.
 
-    Raises `DataMissing` if the file does not exist, and `DataCorrupt` if there is no episode or a
+    A last line that was cut off, by a kill or a full disk, is left out with a warning. Raises
+    `DataMissing` if the file does not exist, and `DataCorrupt` if there is no episode or another
     line, which the message names, is invalid.
     """
     if Path(path).is_char_device():  # it may never end
         raise DataCorrupt(f"{path} is a device: expected a recording, JSON lines")
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DataMissing(f"there is no recording {path}") from None
     except (UnicodeDecodeError, IsADirectoryError) as e:
         what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
         raise DataCorrupt(f"{path} is {what}: expected a recording, JSON lines") from None
+    lines = text.splitlines()
+    if lines and not text.endswith("\n") and not is_line(lines[-1]):
+        del lines[-1]
+        if lines and is_header(lines[-1]):
+            del lines[-1]
+        _log.warning("%s: its last line was cut off and is left out", path_end(path))
     episodes = list(parse(lines, str(path)))
     if not episodes:
         raise DataCorrupt(f"{path} holds no episode: expected a recording, JSON lines")
     return episodes
+
+
+def is_line(line: str | bytes) -> bool:
+    """Return whether a line is whole: a JSON object."""
+    try:
+        return isinstance(serialization.loads(line), dict)
+    except BadRequest:
+        return False
+
+
+def is_header(line: str | bytes) -> bool:
+    """Return whether a line is an episode's header."""
+    try:
+        fields = serialization.loads(line)
+    except BadRequest:
+        return False
+    return isinstance(fields, dict) and fields.get("format") == FORMAT
 
 
 def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import not_written, path_end
+from agentgyms.data import writing
 from harness.audit.truth import Truth, TruthOptions
 from harness.credit.table import TurnTable
 from harness.rollouts.continuations import Cost
@@ -74,7 +75,7 @@ def write(path: Path, truth_set: TruthSet) -> None:
     arrays = _arrays(truth_set) | {"head": _bytes_of(head)}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
+        with writing.replacing_named(path) as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
     except OSError as e:
         raise not_written(path, e) from e

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from agentgyms.core.errors import not_written
+from agentgyms.data.writing import write_named
 
 
 def write(path: Path, text: str) -> None:
@@ -16,7 +17,7 @@ def write(path: Path, text: str) -> None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="replace")
+        write_named(path, text, errors="replace")
     except OSError as e:
         raise not_written(path, e) from e
     click.echo(f"wrote {path}", err=True)

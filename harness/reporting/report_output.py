@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from agentgyms.core.errors import AgentGymsError, not_written
+from agentgyms.data.writing import write_named
 from harness.reporting.curves import figure_curves, training_curves
 from harness.reporting.results import training_runs
 from harness.reporting.results.loading import LoadedEvaluation, load_all
 from harness.reporting.results.run_differences import run_differences
 from harness.reporting.results.training_runs import LAST, Choice
 from harness.reporting.tables import details, formats, rows, sweeps
-from harness.runs import fsync
 from harness.types.errors import ResultError
 
 
@@ -67,7 +67,7 @@ def put_out(
         if html:
             from harness.reporting.evaluation_page import page
 
-            page.write(html, evaluations)
+            write_named(html, page.render(evaluations))
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def _put_out(text: str, output: Path | None) -> Iterator[None]:
     try:
         yield
         if output:
-            fsync.write(output, text)
+            write_named(output, text)
     except AgentGymsError:
         raise
     except OSError as e:
