@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from agentgyms.cli.printing import echo
+
 if TYPE_CHECKING:
     from harness.config import Config
 
@@ -86,7 +88,7 @@ def train(
     if help_config:
         from harness.config import reference, schema
 
-        click.echo(reference.as_text(schema.Config))
+        echo(reference.as_text(schema.Config))
         return
     if (recipe is None) == (resume is None):
         raise click.UsageError("give a recipe, or --resume FOLDER")
@@ -147,7 +149,7 @@ def _resume(folder: Path) -> None:
     with torchrun_processes() as processes:
         from harness.training import setup
 
-        setup.resume(folder, processes, click.echo).run()
+        setup.resume(folder, processes, echo).run()
     if processes.is_first:
         _show_results(folder)
 
@@ -157,7 +159,7 @@ def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> N
     from harness.training import torchrun_processes
 
     if print_config:
-        click.echo(json.dumps(_resolved(config), indent=1))
+        echo(json.dumps(_resolved(config), indent=1))
         return
     if dry_run:
         if _print_plan(config, gpus):
@@ -166,7 +168,7 @@ def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> N
     with torchrun_processes() as processes:
         from harness.training import setup
 
-        setup.start(config, processes, click.echo).run()
+        setup.start(config, processes, echo).run()
     if processes.is_first:
         _show_results(RunFolder.from_config(config).path)
 
@@ -175,7 +177,7 @@ def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run
     from harness.training import torchrun_processes
 
     if print_config:
-        click.echo(json.dumps([_resolved(config) for config in runs], indent=1))
+        echo(json.dumps([_resolved(config) for config in runs], indent=1))
         return
     if dry_run:
         _print_plans(runs, gpus)
@@ -183,11 +185,11 @@ def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run
     with torchrun_processes() as processes:
         from harness.training import series
 
-        folders = series.train_all(runs, processes, click.echo)
+        folders = series.train_all(runs, processes, echo)
     if processes.is_first:
         from harness.reporting.report_output import tables
 
-        click.echo(f"\n{tables(folders)}")
+        echo(f"\n{tables(folders)}")
 
 
 def _resolved(config: Config) -> dict[str, Any]:
@@ -203,7 +205,7 @@ def _show_results(folder: Path) -> None:
     from harness.runs import checkpoints
 
     if (folder / "table.md").is_file():
-        click.echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
+        echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
     saved = checkpoints.find_all(folder)
     shown = {
         "result": run_report.sentence(folder),
@@ -214,8 +216,8 @@ def _show_results(folder: Path) -> None:
         "evaluate": f"{_program()} eval --model {shlex.quote(str(folder))}",
         "report": f"{_program()} report {shlex.quote(str(folder))}",
     }
-    click.echo("\n".join(f"{name + ':':12}{text}" for name, text in shown.items() if text))
-    click.echo("The same seed gives the same figures on one kind of processor, others on another.")
+    echo("\n".join(f"{name + ':':12}{text}" for name, text in shown.items() if text))
+    echo("The same seed gives the same figures on one kind of processor, others on another.")
 
 
 def _if_there(file: Path) -> Path | str:
@@ -236,7 +238,7 @@ def _print_plan(config: Config, gpus: _Gpus) -> bool:
     from harness.preflight.planning import plan
 
     planned = plan(config, gpus.number, gpus.memory, tries=True)
-    click.echo(planned.text())
+    echo(planned.text())
     return bool(planned.missing)
 
 
@@ -258,9 +260,9 @@ def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
     }
     if new:
         _print_plan(new[0], gpus)
-    click.echo(f"\n{len(runs)} runs, one after another:")
+    echo(f"\n{len(runs)} runs, one after another:")
     for config, was in zip(runs, states, strict=True):
-        click.echo(f"  {RunFolder.from_config(config).path} ({was})")
+        echo(f"  {RunFolder.from_config(config).path} ({was})")
     if lacking:
-        click.echo("\n".join(["missing for them:", *(f"- {line}" for line in lacking)]))
+        echo("\n".join(["missing for them:", *(f"- {line}" for line in lacking)]))
         sys.exit(2)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from agentgyms.cli.printing import echo
 from agentgyms.core.errors import AgentGymsError, not_written
 from agentgyms.data.writing import write_named
 from harness.reporting.curves import figure_curves, training_curves
@@ -41,7 +42,7 @@ def put_out(
         reported or compare or curve or html or output or bold or sweep
     )
     if plain and choice == LAST and len(paths) == 1 and training_runs.is_run(paths[0]):
-        click.echo(_drawn_again(paths[0]))
+        echo(_drawn_again(paths[0]))
         return
     if compare and choice.count > 1:
         raise click.UsageError(
@@ -82,7 +83,7 @@ def _put_out(text: str, output: Path | None) -> Iterator[None]:
     except OSError as e:
         raise not_written(e.filename or "the report", e) from e
     if not output:
-        click.echo(text)
+        echo(text)
 
 
 def tables(paths: Sequence[Path], choice: Choice = LAST) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agentgyms.core.errors import plain
 from harness.evaluation.pairing import pair
-from harness.reporting.leaderboard.submissions import Submission, plain
+from harness.reporting.leaderboard.submissions import Submission
 from harness.reporting.results.agent_names import AgentName, agent_name
 from harness.reporting.results.setting import Setting, warnings
 from harness.reporting.tables.columns import Column, columns

@@ -12,13 +12,13 @@ from urllib.parse import urlencode
 from gymnasium.error import Error as GymnasiumError
 from tqdm import tqdm
 
-from agentgyms.core.errors import AgentGymsError
+from agentgyms.core.errors import AgentGymsError, plain
 from harness.evaluation.results import read_json, write_json
 from harness.reporting import pages
 from harness.reporting.evaluation_page import page as evaluation_page
 from harness.reporting.leaderboard import boards, protocol, submissions, verification
 from harness.reporting.leaderboard.boards import Board, Entry
-from harness.reporting.leaderboard.submissions import Submission, plain
+from harness.reporting.leaderboard.submissions import Submission
 from harness.reporting.results import setting
 from harness.reporting.tables.formats import NONE, cell_text
 from harness.reporting.tables.settings_table import settings_of
