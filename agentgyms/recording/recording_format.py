@@ -10,13 +10,17 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from agentgyms.core import serialization
 from agentgyms.core.env import Observation
 from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing, path_end
 
 FORMAT: Final = "agentgyms-recording-1"
+MOST_LINE: Final = 1 << 24
+MOST_EPISODE: Final = 1 << 26
+"""Most characters of a line and of an episode: JSON takes up to twenty times as many bytes."""
+
 _log = logging.getLogger(__name__)
 
 BEGINNING: Final = f'{{"format":"{FORMAT}"'.encode()
@@ -92,14 +96,14 @@ def read(path: str | Path) -> list[Recording]:
     if Path(path).is_char_device():  # it may never end
         raise DataCorrupt(f"{path} is a device: expected a recording, JSON lines")
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with Path(path).open(encoding="utf-8") as file:
+            lines = list(bounded(file, str(path)))
     except FileNotFoundError:
         raise DataMissing(f"there is no recording {path}") from None
     except (UnicodeDecodeError, IsADirectoryError) as e:
         what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
         raise DataCorrupt(f"{path} is {what}: expected a recording, JSON lines") from None
-    lines = text.splitlines()
-    if lines and not text.endswith("\n") and not is_line(lines[-1]):
+    if lines and not lines[-1].endswith("\n") and not is_line(lines[-1]):
         del lines[-1]
         if lines and is_header(lines[-1]):
             del lines[-1]
@@ -108,6 +112,27 @@ def read(path: str | Path) -> list[Recording]:
     if not episodes:
         raise DataCorrupt(f"{path} holds no episode: expected a recording, JSON lines")
     return episodes
+
+
+def bounded(file: IO[str], name: str) -> Iterator[str]:
+    """Yield the lines of a recording that may be a stranger's.
+
+    Raises `DataCorrupt` at a line or an episode so long that reading it would take the memory.
+    """
+    number = episode = 0
+    while line := file.readline(MOST_LINE + 1):
+        number += 1
+        episode = len(line) + (0 if line.startswith('{"format"') else episode)
+        for length, most, what in (
+            (len(line), MOST_LINE, "line"),
+            (episode, MOST_EPISODE, "episode"),
+        ):
+            if length > most:
+                raise DataCorrupt(
+                    f"{name}, line {number}: the {what} has more than {most >> 20} MiB, as no "
+                    "recording has"
+                )
+        yield line
 
 
 def is_line(line: str | bytes) -> bool:

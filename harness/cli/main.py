@@ -72,7 +72,8 @@ def leaderboard(folder: Path, output: Path) -> None:
     for board in made.boards:
         echo(f"\n{board.title}{''.join(f'; {text}' for text in board.entries[0].departures)}")
         for entry in board.entries:
-            echo(f"  {100 * entry.success:5.1f} %  {entry.agent.text} ({entry.label})")
+            names = ", ".join((entry.label, *entry.copies))
+            echo(f"  {100 * entry.success:5.1f} %  {entry.agent.text} ({names})")
     if made.not_listed:
         echo("\nnot listed:")
     for one in made.not_listed:

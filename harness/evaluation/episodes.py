@@ -91,7 +91,10 @@ def read(path: str | Path) -> list[EpisodeRecord]:
     try:
         with Path(path).open(encoding="utf-8") as lines:  # one episode in memory at a time
             return [
-                episode_record(recording) for recording in recording_format.parse(lines, str(path))
+                episode_record(recording)
+                for recording in recording_format.parse(
+                    recording_format.bounded(lines, str(path)), str(path)
+                )
             ]
     except FileNotFoundError:
         raise DataMissing(f"there are no recordings {path}") from None
