@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agentgyms.cli.printing import echo
 from agentgyms.core.errors import not_written
 from agentgyms.data import datasets as data_sets
 from agentgyms.data.datasets import Status
@@ -32,11 +33,11 @@ def list_command(as_json: bool) -> None:
             s.name: {"folder": s.folder and str(s.folder), "parts": s.parts, "damage": s.damage}
             for s in found
         }
-        click.echo(json.dumps(rows, indent=1))
+        echo(json.dumps(rows, indent=1))
         return
-    click.echo(f"home: {data_sets.home()}")
+    echo(f"home: {data_sets.home()}")
     for status in found:
-        click.echo(f"{status.name:12} {describe(status)}")
+        echo(f"{status.name:12} {describe(status)}")
 
 
 def describe(status: Status) -> str:
@@ -55,7 +56,7 @@ def describe(status: Status) -> str:
 @_allow_other
 def fetch(name: str, allow_other: bool) -> None:
     """Download the data set NAME; a broken download goes on where it stopped."""
-    click.echo(data_sets.fetch(name, allow_other=allow_other))
+    echo(data_sets.fetch(name, allow_other=allow_other))
 
 
 @data.command("import")
@@ -64,14 +65,14 @@ def fetch(name: str, allow_other: bool) -> None:
 @_allow_other
 def import_command(name: str, path: Path, allow_other: bool) -> None:
     """Take the data set NAME from a folder or archive PATH."""
-    click.echo(data_sets.import_data(name, path, allow_other=allow_other))
+    echo(data_sets.import_data(name, path, allow_other=allow_other))
 
 
 @data.command()
 @_name
 def verify(name: str) -> None:
     """Check every file of the data set NAME against its checksum."""
-    click.echo(describe(data_sets.verify(name)))
+    echo(describe(data_sets.verify(name)))
 
 
 @data.command()
@@ -86,4 +87,4 @@ def export(folder: Path, split: str, rooms: str) -> None:
         games = write_games(split, folder, rooms=rooms)
     except OSError as e:
         raise not_written(folder, e) from e
-    click.echo(f"{len(games)} games in {folder}")
+    echo(f"{len(games)} games in {folder}")

@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from agentgyms.adapters.export import FORMS, recordings_in, rows
+from agentgyms.cli.printing import echo, echo_data
 from agentgyms.core import serialization
 from agentgyms.core.errors import BadOption, not_written
+from agentgyms.data.writing import write_named
 
 
 @click.command()
@@ -37,10 +39,10 @@ def export(recordings: tuple[Path, ...], form: str, output: Path | None) -> None
     made = rows(recordings, form)
     text = "".join(f"{serialization.dumps(row)}\n" for row in made)
     if output is None:
-        click.echo(text, nl=False)
+        echo_data(text)
         return
     try:
-        output.write_text(text, encoding="utf-8")
+        write_named(output, text)
     except OSError as e:
         raise not_written(output, e) from e
-    click.echo(f"{len(made)} episodes in {output}", err=True)
+    echo(f"{len(made)} episodes in {output}", err=True)

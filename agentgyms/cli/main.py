@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import os
 import random
 import re
@@ -18,8 +19,10 @@ import gymnasium as gym
 
 import agentgyms
 from agentgyms.cli import doctor as doctors
+from agentgyms.cli import last_resort
 from agentgyms.cli.data import data
 from agentgyms.cli.export import export
+from agentgyms.cli.printing import echo, log_handler
 from agentgyms.cli.setup import setup
 from agentgyms.core.arguments import meanings, with_defaults
 from agentgyms.core.env import Observation, TextEnv
@@ -80,10 +83,10 @@ def list_command(as_json: bool) -> None:
     """List the environments."""
     rows = {env_id: inspect.getdoc(env_class(env_id)) or "" for env_id in ENVIRONMENTS}
     if as_json:
-        click.echo(json.dumps({k: v.splitlines()[0] for k, v in rows.items()}, indent=1))
+        echo(json.dumps({k: v.splitlines()[0] for k, v in rows.items()}, indent=1))
         return
     for env_id, doc in rows.items():
-        click.echo(f"{env_id:28} {doc.splitlines()[0]}")
+        echo(f"{env_id:28} {doc.splitlines()[0]}")
 
 
 @main.command()
@@ -109,16 +112,16 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
     arguments = with_defaults(type(env), env.arguments)
     env.close()
     if as_json:
-        click.echo(json.dumps(facts | {"arguments": arguments}, indent=1))
+        echo(json.dumps(facts | {"arguments": arguments}, indent=1))
         return
     for name, value in facts.items():
-        click.echo(f"{name:18} {value}")
+        echo(f"{name:18} {value}")
     rows = {name: json.dumps(value) for name, value in arguments.items()}
     first, second = (max(map(len, column)) for column in (rows, rows.values()))
     words = meanings(type(env))
-    click.echo(f"\n{'argument':{first}}  {'value':{second}}  meaning")
+    echo(f"\n{'argument':{first}}  {'value':{second}}  meaning")
     for name, value in rows.items():
-        click.echo(f"{name:{first}}  {value:{second}}  {words.get(name, '')}".rstrip())
+        echo(f"{name:{first}}  {value:{second}}  {words.get(name, '')}".rstrip())
 
 
 @main.command()
@@ -141,19 +144,19 @@ def play(
     with env:
         observation, info = env.reset(seed=seed, options=options)
         over = False
-        click.echo(f"{_screen_text(env, observation)}\n\n{_HOW_TO_PLAY}")
+        echo(f"{_screen_text(env, observation)}\n\n{_HOW_TO_PLAY}")
         while not over:
             action = _prompt_action(info["admissible_actions"])
             if action is None:
                 break
             observation, _, terminated, truncated, info = env.step(action)
             over = terminated or truncated
-            click.echo(_screen_text(env, observation))
+            echo(_screen_text(env, observation))
             if info["feedback"] != "ok":
-                click.secho(f"[{info['feedback']}] {info['feedback_text']}", fg="yellow")
+                echo(f"[{info['feedback']}] {info['feedback_text']}", fg="yellow")
     if over:
         verdict = "solved" if info["success"] else "not solved"
-        click.echo(f"{verdict} after {info['turn']} turns, score {info['score']:g}")
+        echo(f"{verdict} after {info['turn']} turns, score {info['score']:g}")
 
 
 def _screen_text(env: gym.Env[Any, str], observation: Observation) -> str:
@@ -175,7 +178,7 @@ def _prompt_action(actions: list[str]) -> str | None:
                 return action
             left_open = " and ".join(dict.fromkeys(_PLACEHOLDER.findall(action)))
             advice = f"type it with words of your own in place of {left_open}"
-            click.secho(f"{action} is a form, no action: {advice}", fg="yellow")
+            echo(f"{action} is a form, no action: {advice}", fg="yellow")
         elif text.strip() == "quit" and text not in actions:
             return None
         elif text.strip() not in ("", "?"):
@@ -183,7 +186,7 @@ def _prompt_action(actions: list[str]) -> str | None:
         else:
             for number, action in enumerate(actions, 1):
                 note = "  (a form: write it out)" if _PLACEHOLDER.search(action) else ""
-                click.echo(f"{number:4}  {action}{note}")
+                echo(f"{number:4}  {action}{note}")
 
 
 @main.command()
@@ -215,7 +218,7 @@ def record(
                     _, _, terminated, truncated, info = recorded.step(action)
                     over = terminated or truncated
                 solved += bool(info["success"])
-    click.echo(f"{episodes} episodes, {solved} solved, in {path}")
+    echo(f"{episodes} episodes, {solved} solved, in {path}")
 
 
 def _recorded(env: gym.Env[Observation, str], path: Path, policy: str) -> RecordEpisodes:
@@ -240,7 +243,7 @@ def replay(path: Path, env_id: str | None, pairs: tuple[str, ...]) -> None:
     turns = sum(
         recorder.replay(e, env_id=env_id, **settings) for e in ProgressBar(episodes, unit="episode")
     )
-    click.echo(f"{len(episodes)} episodes, {turns} states agree")
+    echo(f"{len(episodes)} episodes, {turns} states agree")
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
@@ -279,21 +282,26 @@ def doctor(as_json: bool) -> None:
     """Look at this machine and say what is missing and how to get it."""
     findings = doctors.examine()
     if as_json:
-        click.echo(json.dumps([finding._asdict() for finding in findings], indent=1))
+        echo(json.dumps([finding._asdict() for finding in findings], indent=1))
         return
     for finding in findings:
         mark = "ok " if finding.ok else "-- "
-        click.echo(f"{mark} {finding.subject:24} {finding.found}")
+        echo(f"{mark} {finding.subject:24} {finding.found}")
         if not finding.ok and finding.advice:
-            click.echo(f"    {finding.advice}")
+            echo(f"    {finding.advice}")
 
 
 def run() -> None:
-    """Entry point: prints errors of this package and of files in one line."""
+    """Entry point: prints any error in one line."""
+    last_resort.run("agentgyms", _run)
+
+
+def _run() -> None:
+    logging.basicConfig(level=logging.WARNING, handlers=[log_handler()])
     try:
         main(standalone_mode=True, color=terminals.set_up())
     except (AgentGymsError, gym.error.Error, TypeError, OSError, ImportError) as e:
-        click.echo(f"error: {_one_line(e)}", err=True)
+        echo(f"error: {_one_line(e)}", err=True)
         sys.exit(2)
 
 

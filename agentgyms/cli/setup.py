@@ -8,6 +8,7 @@ from typing import get_args
 
 import click
 
+from agentgyms.cli.printing import echo
 from agentgyms.data import datasets
 from agentgyms.data.manifests import MANIFEST
 from agentgyms.envs.appworld.engine import sources
@@ -51,12 +52,12 @@ def appworld(base: str | None, folder: Path | None, source: str, check: bool) ->
         install.check(python)
     else:
         python = str(install.install(folder, base))
-    click.echo(f"engine: AppWorld {install.VERSION} in {python}")
+    echo(f"engine: AppWorld {install.VERSION} in {python}")
     roots = _data(source, python, check=check)
     tasks = ", ".join(f"{split} {len(roots.tasks(split))}" for split in SPLITS)
-    click.echo(f"tasks: {tasks} in {roots.world.parent}")
+    echo(f"tasks: {tasks} in {roots.world.parent}")
     if folder is not None:
-        click.echo(f"to use it: export {install.PYTHON_VARIABLE}={python}")
+        echo(f"to use it: export {install.PYTHON_VARIABLE}={python}")
 
 
 def _data(source: str, python: str, *, check: bool) -> Roots:
@@ -64,7 +65,7 @@ def _data(source: str, python: str, *, check: bool) -> Roots:
     if source == "generated" and check:
         return sources.find_generated()
     if source == "generated":
-        click.echo("tasks: our own are built now, unless they are here")
+        echo("tasks: our own are built now, unless they are here")
         return sources.find("generated", None, python)
     if check:
         return sources.find("official", None if source == "official" else source, python)

@@ -30,7 +30,9 @@ Agent mistakes (a bad action, malformed text) are never exceptions: they are obs
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+from typing import Final
 
 
 class AgentGymsError(Exception):
@@ -53,9 +55,26 @@ class BadOption(CallerError):
     """A keyword argument, reset option or configuration key is unknown or has a wrong value."""
 
 
+_CONTROLS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Characters that steer a terminal or turn a line around, and halves of characters."""
+
+
+def visible(text: str) -> str:
+    """Return somebody else's text with control characters escaped, but newlines and tabs."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def plain(text: str, most: int) -> str:
+    """Return somebody else's text in one line, with control characters escaped, cut to a length."""
+    shown = visible(" ".join(text[: 4 * most].split()))
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
 def path_end(path: object, longest: int = 150) -> str:
     """Return a path for a message in one line; of a long one its end, which tells it apart."""
-    text = str(path)
+    text = visible(" ".join(str(path).split("\n")))
     return text if len(text) <= longest else f"…{text[1 - longest :]}"
 
 

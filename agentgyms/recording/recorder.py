@@ -5,24 +5,29 @@ The format is in `agentgyms.recording.recording_format`.
 
 from __future__ import annotations
 
+import logging
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import gymnasium as gym
 
 from agentgyms.core import serialization
 from agentgyms.core.arguments import CONNECTION_ARGUMENTS
 from agentgyms.core.env import Observation, TextEnv
-from agentgyms.core.errors import CallerError, ReplayMismatch
+from agentgyms.core.errors import BadOption, CallerError, ReplayMismatch, path_end
 from agentgyms.core.imports import __version__
 from agentgyms.core.outcome import equal_observations, shown
+from agentgyms.data.writing import AppendedFile
 from agentgyms.recording.recording_format import (
+    BEGINNING,
     FORMAT,
     RecordedTurn,
     Recording,
+    is_header,
+    is_line,
     parse,
     read,
     turn_line,
@@ -44,6 +49,8 @@ __all__ = [
     "turn_line",
 ]
 
+_log = logging.getLogger(__name__)
+
 COMPARED: Final = (
     "task_id",
     "state_key",
@@ -53,6 +60,7 @@ COMPARED: Final = (
     "success",
 )
 """Keys of `info` that a replay compares."""
+_LONGEST_HEADER: Final = 1 << 24
 OUTCOMES: Final = ("split", "family", "goal", "score", "progress", "metrics")
 """Further keys of `info` that a replay compares where a figure is counted from it."""
 
@@ -87,7 +95,8 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
 
     Args:
         env: An agentgyms environment made by `gymnasium.make`.
-        path: The file; episodes are appended.
+        path: The file; episodes are appended. A last line that was cut off, by a kill or a full
+            disk, is taken away first; a file that is no recording is refused with `BadOption`.
         **provenance: Further provenance, such as the agent's name.
     """
 
@@ -96,7 +105,7 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         self._provenance = provenance
         self._last_recorded: tuple[int, str] | None = None  # turn and state_key of the last line
         self._unwritten_header = ""  # header and first state of an episode without a turn
-        self._file: IO[str] = Path(path).open("a", encoding="utf-8")  # noqa: SIM115
+        self._file = _opened(Path(path))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -122,8 +131,7 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         observation, reward, terminated, truncated, info = self.env.step(action)
         reward = float(reward)
         turn = RecordedTurn(info["turn"], action, observation, reward, terminated, truncated, info)
-        self._file.write(f"{self._unwritten_header}{turn_line(turn)}\n")
-        self._file.flush()
+        self._file.append(f"{self._unwritten_header}{turn_line(turn)}\n".encode())
         self._unwritten_header, self._last_recorded = "", (info["turn"], info["state_key"])
         return observation, reward, terminated, truncated, info
 
@@ -148,6 +156,23 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         """Close the file and the environment."""
         self._file.close()
         super().close()
+
+
+def _opened(path: Path) -> AppendedFile:
+    """Open a recording to append to it, and mend its end."""
+    if path.is_file():
+        with path.open("rb") as content:
+            first = content.readline(_LONGEST_HEADER)
+        cut = first.startswith(BEGINNING) or BEGINNING.startswith(first)
+        if not (is_header(first) if first.endswith(b"\n") else cut):
+            raise BadOption(
+                f"{path_end(path)} is no recording: give a new file, or one of episodes"
+            )
+    file = AppendedFile(path)
+    taken = file.mend(is_line, is_header)
+    if taken:
+        _log.warning("%s: its end was cut off, %d bytes are taken away", path_end(path), taken)
+    return file
 
 
 def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) -> int:

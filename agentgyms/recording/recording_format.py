@@ -6,17 +6,27 @@ several episodes. Only the header's `provenance` depends on when or where it was
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core import serialization
 from agentgyms.core.env import Observation
-from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
-from agentgyms.data.users_files import lines_in, read_text
+from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing, path_end
+from agentgyms.data import users_files
 
 FORMAT: Final = "agentgyms-recording-1"
+MOST_LINE: Final = 1 << 24
+MOST_EPISODE: Final = 1 << 26
+"""Most bytes of a line and of an episode: what JSON becomes takes up to twenty times as many."""
+
+_log = logging.getLogger(__name__)
+
+BEGINNING: Final = f'{{"format":"{FORMAT}"'.encode()
+"""The first bytes of a recording that `agentgyms` has written."""
 _HEADER: Final[dict[str, type]] = {"env_id": str, "kwargs": dict, "seed": int, "options": dict}
 _TURN: Final[dict[str, type]] = {
     "turn": int,
@@ -81,22 +91,89 @@ def turn_line(turn: RecordedTurn) -> str:
 def read(path: str | Path) -> list[Recording]:
     """Return the episodes of a file.
 
-    Raises `DataMissing` if the file does not exist, and `DataCorrupt` if there is no episode or a
+    A last line that was cut off, by a kill or a full disk, is left out with a warning. Raises
+    `DataMissing` if the file does not exist, and `DataCorrupt` if there is no episode or another
     line, which the message names, is invalid.
     """
     if Path(path).is_char_device():  # it may never end
         raise DataCorrupt(f"{path} is a device: expected a recording, JSON lines")
     try:
-        lines = lines_in(read_text(Path(path)))
+        with Path(path).open("rb") as file:
+            bounded = _Bounded(file, str(path))
+            lines = list(users_files.lines_of(bounded))
     except FileNotFoundError:
         raise DataMissing(f"there is no recording {path}") from None
     except (UnicodeError, IsADirectoryError) as e:
         what = "a folder" if isinstance(e, IsADirectoryError) else f"no text file ({e})"
         raise DataCorrupt(f"{path} is {what}: expected a recording, JSON lines") from None
+    if lines and bounded.is_cut and not is_line(lines[-1]):
+        del lines[-1]
+        if lines and is_header(lines[-1]):
+            del lines[-1]
+        _log.warning("%s: its last line was cut off and is left out", path_end(path))
     episodes = list(parse(lines, str(path)))
     if not episodes:
         raise DataCorrupt(f"{path} holds no episode: expected a recording, JSON lines")
     return episodes
+
+
+class _Bounded:
+    """A recording that may be a stranger's, as `users_files.lines_of` reads it.
+
+    Attributes:
+        is_cut: Whether the last line that was read has no end.
+    """
+
+    def __init__(self, file: BufferedReader, name: str) -> None:
+        self._file, self._name = file, name
+        self.is_cut = False
+
+    def peek(self, size: int, /) -> bytes:
+        return self._file.peek(size)
+
+    def read(self, size: int, /) -> bytes:
+        return self._file.read(size)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield lines; raise `DataCorrupt` at a line or an episode that would take the memory."""
+        number = episode = 0
+        while line := self._file.readline(MOST_LINE + 1):
+            number += 1
+            episode = len(line) + (0 if line.startswith(b'{"format"') else episode)
+            for length, most, what in (
+                (len(line), MOST_LINE, "line"),
+                (episode, MOST_EPISODE, "episode"),
+            ):
+                if length > most:
+                    raise DataCorrupt(
+                        f"{self._name}, line {number}: the {what} has more than {most >> 20} MiB, "
+                        "as no recording has"
+                    )
+            self.is_cut = not line.endswith(b"\n")
+            yield line
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """Yield the lines of a recording; raise `DataCorrupt` where one would take the memory."""
+    with path.open("rb") as file:
+        yield from users_files.lines_of(_Bounded(file, path.name))
+
+
+def is_line(line: str | bytes) -> bool:
+    """Return whether a line is whole: a JSON object."""
+    try:
+        return isinstance(serialization.loads(line), dict)
+    except BadRequest:
+        return False
+
+
+def is_header(line: str | bytes) -> bool:
+    """Return whether a line is an episode's header."""
+    try:
+        fields = serialization.loads(line)
+    except BadRequest:
+        return False
+    return isinstance(fields, dict) and fields.get("format") == FORMAT
 
 
 def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:

@@ -9,6 +9,7 @@ import click
 
 from agentgyms.core import imports
 from agentgyms.core.errors import CallerError, DataError
+from agentgyms.data.writing import write_named
 from agentgyms.envs.searchqa.corpus import load_corpus
 from agentgyms.envs.searchqa.http_retriever import TOKEN_VARIABLE
 from agentgyms.envs.searchqa.sources import closed_world_retriever, corpus_retriever
@@ -76,7 +77,7 @@ def _export(corpus: Path | None, file: Path) -> None:
     try:
         documents = closed_world().documents if corpus is None else load_corpus(corpus)
         rows = [json.dumps({"id": d.doc_id, "contents": d.contents}) + "\n" for d in documents]
-        file.write_text("".join(rows), encoding="utf-8")
+        write_named(file, "".join(rows))
         count = len(rows)
     except DataError as e:
         raise click.UsageError(str(e)) from None

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
+from lzma import LZMAError
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import not_written, path_end
+from agentgyms.data import writing
 from harness.audit.truth import Truth, TruthOptions
 from harness.credit.table import TurnTable
 from harness.rollouts.continuations import Cost
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError, TableError
+from harness.types.json_files import parse
 
 FORMAT: Final = "agentgyms-truth-1"
 _NAMES: Final = ("state_key", "next_state_key", "action_key", "text")
 _NUMBERS: Final = ("rollout", "group", "turn", "reward", "success", "valid", "failed")
+_HEADERS: Final = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _SCORE: Final = "process_reward"
 """A column of the turns that a reward model filled, if there was one."""
 _OPTIONAL: Final[dict[str, Any]] = {
@@ -35,10 +44,13 @@ _OPTIONAL: Final[dict[str, Any]] = {
 """Columns of the truth that not every policy has, and their types."""
 _DAMAGES: Final = (
     *(ValueError, KeyError, TypeError, IndexError, AttributeError, EOFError),
-    *(TableError, ConfigError, zipfile.BadZipFile, zlib.error),
+    *(TableError, ConfigError, zipfile.BadZipFile, zlib.error, LZMAError),
+    *(SyntaxError, TokenError, MemoryError, OverflowError, NotImplementedError, RuntimeError),
 )
+"""Errors of a stranger's file; NumPy reads an array's header as Python."""
 _LARGEST: Final = 1 << 28
-"""Bytes that an array of a file may have."""
+"""Bytes that the arrays of a file may have together."""
+_MOST_ARRAYS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,7 @@ def write(path: Path, truth_set: TruthSet) -> None:
     arrays = _arrays(truth_set) | {"head": _bytes_of(head)}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
+        with writing.replacing_named(path) as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
     except OSError as e:
         raise not_written(path, e) from e
@@ -83,11 +95,12 @@ def write(path: Path, truth_set: TruthSet) -> None:
 def read(path: Path) -> TruthSet:
     """Return a truth set. Raises `ConfigError` if the file cannot be read or is damaged."""
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            sizes = [one.file_size for one in file.zip.infolist()]
-            if max(sizes) > _LARGEST:
-                raise ValueError(f"an array has {max(sizes)} bytes")
-            found = {name: file[name] for name in file.files}
+        with zipfile.ZipFile(path) as file:
+            members = file.infolist()
+            size = sum(one.file_size for one in members)
+            if size > _LARGEST or len(members) > _MOST_ARRAYS:
+                raise ValueError(f"it has {len(members)} arrays of {size} bytes")
+            found = {one.filename.removesuffix(".npy"): _array(file, one) for one in members}
         truth_set, head = _from_arrays(found)
     except OSError as e:
         raise ConfigError(f"{path_end(path)} cannot be read: {e.strerror or e}") from e
@@ -96,6 +109,22 @@ def read(path: Path) -> TruthSet:
     if head.get("digest") != truth_set.digest:
         raise ConfigError(f"{path_end(path)} is damaged: its digest is another one")
     return truth_set
+
+
+def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return an array, whose header must agree with its size before memory is taken for it."""
+    with file.open(member) as raw:
+        version = np.lib.format.read_magic(raw)
+        if version not in _HEADERS:
+            raise ValueError(f"an array of version {version}")
+        shape, _, kind = _HEADERS[version](raw)
+        if kind.kind not in "biuf":  # others may have no size, and then any length
+            raise ValueError(f"an array of {kind}")
+        if raw.tell() + math.prod(shape) * kind.itemsize != member.file_size:
+            raise ValueError(f"an array of shape {shape!s:.40} has {member.file_size} bytes")
+    with file.open(member) as raw:
+        array: NDArray[Any] = np.lib.format.read_array(raw, allow_pickle=False)
+        return array
 
 
 def _arrays(truth_set: TruthSet) -> dict[str, NDArray[Any]]:
@@ -130,10 +159,10 @@ def _smallest_type(returns: Floats) -> type[np.generic]:
 
 
 def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str, Any]]:
-    head = json.loads(found["head"].tobytes())
+    head = parse(found["head"].tobytes())
     if head["format"] != FORMAT:
         raise ValueError(f"its format is {head['format']!r:.40}, expected {FORMAT}")
-    words = json.loads(found["words"].tobytes())
+    words = parse(found["words"].tobytes())
     names = {name: [words[i] for i in found[name]] for name in _NAMES}
     numbers = {name: found[name] for name in (*_NUMBERS, _SCORE) if name in found or name != _SCORE}
     turns = TurnTable.from_columns(**numbers, **names)
@@ -149,7 +178,7 @@ def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str,
     if ("taken" in optional) != ("equal" in optional) or not fits:
         raise ValueError("its probabilities or gradients are not whole")
     truth = Truth(turns, returns, options, Cost(**head["cost"]), **optional)
-    tasks = tuple(map(str, json.loads(found["tasks"].tobytes())))
+    tasks = tuple(map(str, parse(found["tasks"].tobytes())))
     return TruthSet(truth, tasks, head["about"]), head
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from agentgyms.cli.printing import echo
 from agentgyms.core import imports
 from agentgyms.core.errors import not_written
 from harness.cli.evaluate import new_config, values_of, whole_numbers
@@ -155,7 +156,7 @@ def audit(
         truth_set = truth_sets.read(sets.find(truth_file))
     if save is not None:
         truth_sets.write(save, truth_set)
-        click.echo(f"wrote {save}, digest {truth_set.digest}", err=True)
+        echo(f"wrote {save}, digest {truth_set.digest}", err=True)
     scores = audit_text.score(truth_set, choices, group_sizes, by)
     found, results, parts = scores.agreement, scores.results, scores.parts
     if table is not None:
@@ -168,7 +169,7 @@ def audit(
     if figure is not None:
         _draw(figure, found, audit_text.title(truth_set), parts)
     if not any(str(path) == "-" for path in (table, values, page)):
-        click.echo(audit_text.report(truth_set, found, results, parts))
+        echo(audit_text.report(truth_set, found, results, parts))
 
 
 def _draw(path: Path, agreement: Agreement, title: str, parts: Parts) -> None:
@@ -178,7 +179,7 @@ def _draw(path: Path, agreement: Agreement, title: str, parts: Parts) -> None:
         audit_figure.draw(path, agreement, title, parts)
     except OSError as e:
         raise not_written(path, e) from e
-    click.echo(f"wrote {path}", err=True)
+    echo(f"wrote {path}", err=True)
 
 
 def _with_signal(
@@ -198,7 +199,7 @@ def _with_signal(
     flags = [f"--noise {played['noise']:g}"]
     for flag, key in (("--env-arg", "env_args"), ("--set", "overrides")):
         flags += [f"{flag} '{one}'" for one in played.get(key, ())]
-    click.echo(f"the expert plays as in {name}: {' '.join(flags)}", err=True)
+    echo(f"the expert plays as in {name}: {' '.join(flags)}", err=True)
     return tuple(played.get("overrides", ())), tuple(played.get("env_args", ()))
 
 
@@ -229,7 +230,7 @@ def _measured(config_file: Path | None, changes: list[str], options: dict[str, A
         try:
             return asyncio.run(measure_model(config, plan, advance))
         except KeyboardInterrupt:
-            click.echo("\ninterrupted; an audit keeps nothing before its end", err=True)
+            echo("\ninterrupted; an audit keeps nothing before its end", err=True)
             sys.exit(130)
 
 

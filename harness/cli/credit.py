@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentgyms.cli.printing import echo
 from agentgyms.core import imports
 from harness.cli.audit import audit
 from harness.cli.output import write
@@ -102,11 +103,11 @@ def _print(recorded: RecordedRollouts, results: list[Credit], group: int | None)
     shown = known if len(recorded.turns) <= _MOST_ROWS else known[:1]
     shown = shown if group is None else [group]
     width = shutil.get_terminal_size((120, 24)).columns
-    click.echo(text.summary(recorded, results))
+    echo(text.summary(recorded, results))
     for number in shown:
-        click.echo(f"\n{text.table(recorded, results, number, width)}")
+        echo(f"\n{text.table(recorded, results, number, width)}")
     if group is None and len(shown) < len(known):
-        click.echo(f"\ngroup {shown[0]} of {len(known)}: --group shows another, --csv all of them")
+        echo(f"\ngroup {shown[0]} of {len(known)}: --group shows another, --csv all of them")
 
 
 @click.command("methods")
@@ -124,7 +125,7 @@ def list_methods() -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = (f"{cell:{width}}" for cell, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+        echo("  ".join(cells).rstrip())
 
 
 def _with_settings(name: str, settings: Mapping[str, Any]) -> str:

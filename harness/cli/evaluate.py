@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentgyms.cli.printing import echo
 from agentgyms.core import imports
 from harness.cli.getting_ready import getting_ready
 from harness.types.errors import ConfigError
@@ -90,7 +91,7 @@ def evaluate(
     if help_config:
         from harness.config import evaluation, reference
 
-        click.echo(reference.as_text(evaluation.EvaluationConfig))
+        echo(reference.as_text(evaluation.EvaluationConfig))
         return
     with getting_ready():
         from harness.reporting import run_and_report
@@ -197,7 +198,7 @@ def _resumed_config(folder: Path, given: Mapping[str, Any]) -> EvaluationConfig:
 def _print_config(config: EvaluationConfig) -> None:
     from harness.evaluation import results
 
-    click.echo(json.dumps(results.config_to_json(_resolved(config)), indent=1))
+    echo(json.dumps(results.config_to_json(_resolved(config)), indent=1))
 
 
 def _resolved(config: EvaluationConfig) -> EvaluationConfig:
@@ -228,10 +229,10 @@ def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> 
     steps = run_checkpoints.last_evaluated(Path(name), count)
     configs = [_checkpoint_config(given, step) for step in steps]
     if print_config:
-        click.echo(json.dumps([results.config_to_json(config) for config in configs], indent=1))
+        echo(json.dumps([results.config_to_json(config) for config in configs], indent=1))
         return 0
     folders = [_run(partial(_run_or_resume, config)) for config in configs]
-    click.echo(f"\n{report_output.tables(folders, Choice('mean', count))}")
+    echo(f"\n{report_output.tables(folders, Choice('mean', count))}")
     return max(_report_missing(folder) for folder in folders)
 
 
@@ -260,7 +261,7 @@ def _run(work: Callable[[], Path]) -> Path:
     try:
         return work()
     except KeyboardInterrupt as e:
-        click.echo(f"\n{e}", err=True)
+        echo(f"\n{e}", err=True)
         sys.exit(130)
 
 
@@ -269,8 +270,8 @@ def _report(folder: Path) -> int:
     from harness.evaluation import results
     from harness.reporting.run_and_report import PAGE, TABLE
 
-    click.echo(f"\n{(folder / TABLE).read_text(encoding='utf-8')}")
-    click.echo(f"result: {folder / results.RESULT}\npage:   {folder / PAGE}")
+    echo(f"\n{(folder / TABLE).read_text(encoding='utf-8')}")
+    echo(f"result: {folder / results.RESULT}\npage:   {folder / PAGE}")
     return _report_missing(folder)
 
 
@@ -280,7 +281,7 @@ def _report_missing(folder: Path) -> int:
     result = results.read_json(folder / results.RESULT)
     missing, planned = result["episodes"]["missing"], result["episodes"]["planned"]
     if missing:
-        click.echo(
+        echo(
             f"{missing} of {planned} episodes are missing, the first for "
             f"{result['missing'][0]['error']}\nplay them with: harness eval --resume {folder}",
             err=True,

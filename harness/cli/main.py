@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from agentgyms.cli import last_resort
+from agentgyms.cli.printing import echo, log_handler
 from agentgyms.core import imports, tracing
 from agentgyms.core.errors import AgentGymsError
 from agentgyms.data import terminals
@@ -24,7 +26,8 @@ from harness.types.errors import TrainingStopped
 @click.option("--verbose", is_flag=True, help="Log what happens, retries included.")
 def main(verbose: bool) -> None:
     """Train and evaluate language agents."""
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, handlers=[log_handler(logging.BASIC_FORMAT)])
     tracing.set_up("agentgyms-harness")
 
 
@@ -41,9 +44,9 @@ def recipes() -> None:
     from harness import config as configs
 
     for name, about in configs.list_recipes().items():
-        click.echo(f"{name:32} {about}")
+        echo(f"{name:32} {about}")
     for name, about in configs.list_models().items():
-        click.echo(f"{f'RECIPE+{name}':32} {about}")
+        echo(f"{f'RECIPE+{name}':32} {about}")
 
 
 @main.command()
@@ -67,16 +70,17 @@ def leaderboard(folder: Path, output: Path) -> None:
 
     made = site.build(folder, output)
     found = made.listed + len(made.not_listed)
-    click.echo(f"{made.listed} of {found} evaluations listed, in {len(made.boards)} tables")
+    echo(f"{made.listed} of {found} evaluations listed, in {len(made.boards)} tables")
     for board in made.boards:
-        click.echo(f"\n{board.title}{''.join(f'; {text}' for text in board.entries[0].departures)}")
+        echo(f"\n{board.title}{''.join(f'; {text}' for text in board.entries[0].departures)}")
         for entry in board.entries:
-            click.echo(f"  {100 * entry.success:5.1f} %  {entry.agent.text} ({entry.label})")
+            names = ", ".join((entry.label, *entry.copies))
+            echo(f"  {100 * entry.success:5.1f} %  {entry.agent.text} ({names})")
     if made.not_listed:
-        click.echo("\nnot listed:")
+        echo("\nnot listed:")
     for one in made.not_listed:
-        click.echo(f"  {one.label}: {one.reason}")
-    click.echo(f"\nsite: {output / site.INDEX}")
+        echo(f"  {one.label}: {one.reason}")
+    echo(f"\nsite: {output / site.INDEX}")
 
 
 @main.command()
@@ -110,9 +114,9 @@ def export(
     from harness.training import model_export
 
     made = model_export.write(run, folder, checkpoint, precision)
-    click.echo(f"step {made.step} of {run} in {folder}")
+    echo(f"step {made.step} of {run} in {folder}")
     if push is not None:
-        click.echo(f"uploaded to {model_export.push(folder, push)}")
+        echo(f"uploaded to {model_export.push(folder, push)}")
 
 
 @main.command()
@@ -132,7 +136,7 @@ def gateway(recipe: str, address: str, overrides: tuple[str, ...]) -> None:
 
     own = ("agent.context='transcript'", f"rollout.gateway='{address}'")
     config = configs.load(recipe, (*own, *overrides))
-    click.echo(f"agents ask the policy at http://{config.rollout.gateway}/v1")
+    echo(f"agents ask the policy at http://{config.rollout.gateway}/v1")
     with getting_ready() as announce:
         from harness.training import setup
 
@@ -140,16 +144,20 @@ def gateway(recipe: str, address: str, overrides: tuple[str, ...]) -> None:
 
 
 def run() -> None:
-    """Entry point: prints errors of this package and a missing extra in one line, no traceback.
+    """Entry point: prints any error and a missing extra in one line, no traceback.
 
     After a signal the exit status is 128 plus the signal's number, as in shells.
     """
+    last_resort.run("harness", _run)
+
+
+def _run() -> None:
     try:
         with imports.needed("harness"):
             main(standalone_mode=True, color=terminals.set_up())
     except TrainingStopped as e:
-        click.echo(str(e), err=True)
+        echo(e, err=True)
         sys.exit(e.exit_code)
     except AgentGymsError as e:
-        click.echo(f"error: {e}", err=True)
+        echo(f"error: {e}", err=True)
         sys.exit(2)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
+from agentgyms.cli.printing import echo, echo_data
 from agentgyms.core.errors import not_written
+from agentgyms.data.writing import write_named
 
 
 def write(path: Path, text: str) -> None:
     """Write a text to a file and say so, or print it (`-`). Raises `BadOption` if it cannot."""
     if str(path) == "-":
-        click.echo(text, nl=False)
+        echo_data(text)
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="replace")
+        write_named(path, text, errors="replace")
     except OSError as e:
         raise not_written(path, e) from e
-    click.echo(f"wrote {path}", err=True)
+    echo(f"wrote {path}", err=True)

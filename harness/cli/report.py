@@ -17,10 +17,10 @@ _FIGURE_OPTIONS = ("from_step", "smooth")
 
 
 def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    """Check that the file's folder exists, before anything is read."""
+    """Check that the file's folder exists, before anything is read; return a link's target."""
     if value is not None and not value.parent.is_dir():
         raise click.BadParameter(f"there is no folder {value.parent}: make it first")
-    return value
+    return value.resolve() if value is not None and value.is_symlink() else value
 
 
 def _file(name: str, words: str) -> Callable[[Any], Any]:

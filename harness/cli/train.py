@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from agentgyms.cli.printing import echo
 from harness.cli.getting_ready import getting_ready
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def train(
     if help_config:
         from harness.config import reference, schema
 
-        click.echo(reference.as_text(schema.Config))
+        echo(reference.as_text(schema.Config))
         return
     if (recipe is None) == (resume is None):
         raise click.UsageError("give a recipe, or --resume FOLDER")
@@ -159,7 +160,7 @@ def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> N
     from harness.training import torchrun_processes
 
     if print_config:
-        click.echo(json.dumps(_resolved(config), indent=1))
+        echo(json.dumps(_resolved(config), indent=1))
         return
     if dry_run:
         if _print_plan(config, gpus):
@@ -177,7 +178,7 @@ def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run
     from harness.training import torchrun_processes
 
     if print_config:
-        click.echo(json.dumps([_resolved(config) for config in runs], indent=1))
+        echo(json.dumps([_resolved(config) for config in runs], indent=1))
         return
     if dry_run:
         _print_plans(runs, gpus)
@@ -189,7 +190,7 @@ def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run
     if processes.is_first:
         from harness.reporting.report_output import tables
 
-        click.echo(f"\n{tables(folders)}")
+        echo(f"\n{tables(folders)}")
 
 
 def _resolved(config: Config) -> dict[str, Any]:
@@ -205,7 +206,7 @@ def _show_results(folder: Path) -> None:
     from harness.runs import checkpoints
 
     if (folder / "table.md").is_file():
-        click.echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
+        echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
     saved = checkpoints.find_all(folder)
     shown = {
         "result": run_report.sentence(folder),
@@ -216,8 +217,8 @@ def _show_results(folder: Path) -> None:
         "evaluate": f"{_program()} eval --model {shlex.quote(str(folder))}",
         "report": f"{_program()} report {shlex.quote(str(folder))}",
     }
-    click.echo("\n".join(f"{name + ':':12}{text}" for name, text in shown.items() if text))
-    click.echo("The same seed gives the same figures on one kind of processor, others on another.")
+    echo("\n".join(f"{name + ':':12}{text}" for name, text in shown.items() if text))
+    echo("The same seed gives the same figures on one kind of processor, others on another.")
 
 
 def _if_there(file: Path) -> Path | str:
@@ -238,7 +239,7 @@ def _print_plan(config: Config, gpus: _Gpus) -> bool:
     from harness.preflight.planning import plan
 
     planned = plan(config, gpus.number, gpus.memory, tries=True)
-    click.echo(planned.text())
+    echo(planned.text())
     return bool(planned.missing)
 
 
@@ -260,9 +261,9 @@ def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
     }
     if new:
         _print_plan(new[0], gpus)
-    click.echo(f"\n{len(runs)} runs, one after another:")
+    echo(f"\n{len(runs)} runs, one after another:")
     for config, was in zip(runs, states, strict=True):
-        click.echo(f"  {RunFolder.from_config(config).path} ({was})")
+        echo(f"  {RunFolder.from_config(config).path} ({was})")
     if lacking:
-        click.echo("\n".join(["missing for them:", *(f"- {line}" for line in lacking)]))
+        echo("\n".join(["missing for them:", *(f"- {line}" for line in lacking)]))
         sys.exit(2)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentgyms.cli.printing import echo
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -36,7 +38,7 @@ def train(
             "harness": configs.to_dict(defaults.resolve(config, "cuda")),
             "verl": settings.translate(config) | further,
         }
-        click.echo(json.dumps(shown, indent=1))
+        echo(json.dumps(shown, indent=1))
         return None
     return run.start(config, further)
 

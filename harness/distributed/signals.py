@@ -1,4 +1,4 @@
-"""Graceful stop of a run at SIGTERM or SIGINT: after the step, or after a grace period."""
+"""Graceful stop of a run at SIGTERM, SIGINT or SIGHUP: after the step, or after a grace period."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.distributed.parent import has_torchrun
 
 _T = TypeVar("_T")
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 GRACE_S: Final = 15.0
 """Seconds that running episodes have to end after a signal; most cluster schedulers wait 30 s
 before they kill a process."""
@@ -31,12 +31,13 @@ class Abandoned(Exception):
 
 
 class StopSignal:
-    """Handles SIGTERM and SIGINT.
+    """Handles SIGTERM, SIGINT and, unless it is ignored as under `nohup`, SIGHUP.
 
     The first signal is stored, so that the run can stop where it can be resumed; `grace_s` later,
     running episodes are cancelled. The second signal ends the process at once; under `torchrun` it
     changes nothing, for a cluster's scheduler may signal this process and `torchrun`, which passes
-    the signal on, and the process ends with `torchrun` anyway.
+    the signal on, and the process ends with `torchrun` anyway. A later SIGHUP changes nothing
+    either: of a terminal that is closed, the shell and the system send one each.
 
     Episodes are cancelled `grace_s` seconds after a signal, never if it is None. `number` is that
     of the signal, 0 before there is one.
@@ -59,7 +60,9 @@ class StopSignal:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        numbers = [one for one in SIGNALS if one != signal.SIGHUP or not ignored]
+        before = {number: signal.signal(number, self._handle) for number in numbers}
         try:
             yield
         finally:
@@ -71,7 +74,7 @@ class StopSignal:
         self.number, self._received_at = other.number, other._received_at
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        if self.number and has_torchrun():
+        if self.number and (has_torchrun() or number == signal.SIGHUP):
             return
         if self.number:
             signal.signal(number, signal.SIG_DFL)

@@ -7,11 +7,8 @@ last unit of the file can be cut off; it is dropped and played again.
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -53,7 +50,7 @@ class Store:
         self.path = folder / RECORDINGS
         self._trials = trials
         self._spans: dict[UnitKey, _Span] = {}
-        self._file: FileIO | None = None
+        self._file: fsync.AppendedFile | None = None
         self._failure = ""
         if self.path.exists():
             self._load()
@@ -92,18 +89,9 @@ class Store:
     def _write(self, text: bytes) -> int:
         """Append text, wait until it is on the disk, and return where it starts."""
         if self._file is None:
-            # Unbuffered: a later close must not write what a full disk refused.
-            self._file = self.path.open("ab", buffering=0)
+            self._file = fsync.AppendedFile(self.path)
             fsync.flush(self.path.parent)
-        # Data written to a deleted file would be lost without an error.
-        if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
-            raise OSError(errno.ENOENT, "it was replaced by another file")
-        start = self._file.tell()
-        left = memoryview(text)
-        while left:
-            left = left[self._file.write(left) :]
-        os.fsync(self._file.fileno())
-        return start
+        return self._file.append(text, wait=True)
 
     def close(self) -> None:
         """Close the file."""

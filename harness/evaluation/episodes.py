@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.users_files import read_lines
 from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import RecordedTurn, Recording
 from harness.credit.table import INVALID_FEEDBACK, LOOKUPS
@@ -90,7 +89,7 @@ def read(path: str | Path) -> list[EpisodeRecord]:
     evaluation.
     """
     try:
-        lines = read_lines(Path(path))  # one episode in memory at a time
+        lines = recording_format.lines_of(Path(path))  # one episode in memory at a time
         return [episode_record(recording) for recording in recording_format.parse(lines, str(path))]
     except FileNotFoundError:
         raise DataMissing(f"there are no recordings {path}") from None

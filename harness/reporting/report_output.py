@@ -8,14 +8,15 @@ from pathlib import Path
 
 import click
 
+from agentgyms.cli.printing import echo
 from agentgyms.core.errors import AgentGymsError, not_written
+from agentgyms.data.writing import write_named
 from harness.reporting.curves import figure_curves, training_curves
 from harness.reporting.results import training_runs
 from harness.reporting.results.loading import LoadedEvaluation, load_all
 from harness.reporting.results.run_differences import run_differences
 from harness.reporting.results.training_runs import LAST, Choice
 from harness.reporting.tables import details, formats, rows, sweeps
-from harness.runs import fsync
 from harness.types.errors import ResultError
 
 
@@ -41,7 +42,7 @@ def put_out(
         reported or compare or curve or html or output or bold or sweep
     )
     if plain and choice == LAST and len(paths) == 1 and training_runs.is_run(paths[0]):
-        click.echo(_drawn_again(paths[0]))
+        echo(_drawn_again(paths[0]))
         return
     if compare and choice.count > 1:
         raise click.UsageError(
@@ -67,7 +68,7 @@ def put_out(
         if html:
             from harness.reporting.evaluation_page import page
 
-            page.write(html, evaluations)
+            write_named(html, page.render(evaluations))
 
 
 @contextmanager
@@ -76,13 +77,13 @@ def _put_out(text: str, output: Path | None) -> Iterator[None]:
     try:
         yield
         if output:
-            fsync.write(output, text)
+            write_named(output, text)
     except AgentGymsError:
         raise
     except OSError as e:
         raise not_written(e.filename or "the report", e) from e
     if not output:
-        click.echo(text)
+        echo(text)
 
 
 def tables(paths: Sequence[Path], choice: Choice = LAST) -> str:

@@ -32,6 +32,7 @@ from typing import IO, Any, Final, NamedTuple
 import numpy as np
 
 from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
+from agentgyms.data import writing
 from agentgyms.data.users_files import lines_of
 from agentgyms.recording import recording_format
 from harness.rollouts.codec import GroupNumbers, decode, encode
@@ -74,19 +75,14 @@ def write(
     path = Path(path)
     given = _checked(columns or {}, sum(len(rollout.turns) for rollout in rollouts))
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with _open_for_writing(partial, compressed=path.suffix == ".gz") as file:
-            file.write(_line({**(about or {}), "format": FORMAT, "columns": sorted(given)}))
-            start = 0
-            for rollout in rollouts:
-                end = start + len(rollout.turns)
-                own = {name: column[start:end].tolist() for name, column in given.items()}
-                file.write(_line(encode(rollout, own, tokens=tokens, images=images)))
-                start = end
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with _open_for_writing(path) as file:
+        file.write(_line({**(about or {}), "format": FORMAT, "columns": sorted(given)}))
+        start = 0
+        for rollout in rollouts:
+            end = start + len(rollout.turns)
+            own = {name: column[start:end].tolist() for name, column in given.items()}
+            file.write(_line(encode(rollout, own, tokens=tokens, images=images)))
+            start = end
 
 
 def read(path: str | Path) -> RolloutFile:
@@ -175,14 +171,17 @@ def _line(value: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _open_for_writing(path: Path, *, compressed: bool) -> Iterator[IO[str]]:
+def _open_for_writing(path: Path) -> Iterator[IO[str]]:
     """Open a file with bytes that depend on the text alone, not on the time or its name."""
     with ExitStack() as stack:
-        binary: Any = stack.enter_context(path.open("wb"))
-        if compressed:
+        binary: Any = stack.enter_context(writing.replacing(path))
+        if path.suffix == ".gz":
             packed = gzip.GzipFile("", "wb", compresslevel=6, fileobj=binary, mtime=0)
             binary = stack.enter_context(packed)
-        yield stack.enter_context(io.TextIOWrapper(binary, encoding="utf-8", newline="\n"))
+        text = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
+        yield text
+        text.flush()
+        text.detach()
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -1,51 +1,27 @@
-"""Atomic writes: a file is on the disk before it gets its name."""
+"""Atomic writes: a file or folder is on the disk before it gets its name.
+
+Files are written as `agentgyms.data.writing` does; here are folders besides.
+"""
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
 
-PARTIAL: Final = ".partial"
-"""Suffix of a file that is not complete yet."""
+from agentgyms.data.writing import PARTIAL, AppendedFile, flush, replace, replacing, write
 
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that replaces `path` when the `with` block ends.
-
-    At every moment `path` has its old content or the complete new content.
-    """
-    partial = path.with_name(f"{path.name}{PARTIAL}")
-    with partial.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    replace(partial, path)
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file in one step; see `replacing`."""
-    with replacing(path) as file:
-        file.write(text.encode())
-
-
-def replace(old: Path, new: Path) -> None:
-    """Rename a file, link or folder, on the disk too; an existing file or link is replaced."""
-    old.replace(new)
-    flush(new.parent)
-
-
-def flush(path: Path) -> None:
-    """Wait until a file, or a folder's list of names, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+__all__ = [
+    "PARTIAL",
+    "AppendedFile",
+    "discard",
+    "flush",
+    "flush_all",
+    "flush_folders",
+    "remove",
+    "replace",
+    "replacing",
+    "write",
+]
 
 
 def flush_all(folder: Path) -> None:

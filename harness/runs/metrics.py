@@ -40,8 +40,8 @@ class MetricsLog:
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Write the metrics of a step."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(_line({"step": step, **values}))
+        with fsync.AppendedFile(self._path) as file:
+            file.append(_line({"step": step, **values}).encode())
         for tracker in self._trackers:
             tracker.write(step, {k: v for k, v in values.items() if math.isfinite(v)})
 

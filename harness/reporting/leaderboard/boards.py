@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agentgyms.core.errors import plain
 from harness.evaluation.pairing import pair
-from harness.reporting.leaderboard.submissions import Submission, plain
+from harness.reporting.leaderboard.submissions import Submission
 from harness.reporting.results.agent_names import AgentName, agent_name
 from harness.reporting.results.setting import Setting, warnings
 from harness.reporting.tables.columns import Column, columns
@@ -29,6 +30,14 @@ class Entry:
     result: dict[str, Any]  # its `result.json`, without recordings
     columns: tuple[Column, ...]  # its figures that are shown
     episodes: int
+    trail: str  # see `Verified`
+    copies: tuple[str, ...] = ()  # labels of all other folders with the same episodes
+
+    @property
+    def board(self) -> tuple[Any, ...]:
+        """What it has in common with the entries that it can be compared with."""
+        tasks = len(self.result["tasks"])
+        return self.setting, self.data_version, self.departures, tasks
 
     @property
     def label(self) -> str:
@@ -122,8 +131,7 @@ def build(entries: Sequence[Entry]) -> list[Board]:
     """Return the boards: official data first, then the protocol before departures from it."""
     groups: dict[Any, list[Entry]] = {}
     for entry in entries:
-        key = (entry.setting, entry.data_version, entry.departures, len(entry.result["tasks"]))
-        groups.setdefault(key, []).append(entry)
+        groups.setdefault(entry.board, []).append(entry)
     boards = [
         Board(tuple(sorted(group, key=lambda one: (-one.success, one.label, one.page))))
         for group in groups.values()

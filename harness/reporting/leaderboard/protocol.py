@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agentgyms.core.arguments import defaults as default_arguments
+from agentgyms.core.errors import plain
 from agentgyms.recording.untrusted import check_id
 from agentgyms.registration import find_maker
 from harness.config import EvaluationConfig, build
 from harness.evaluation import defaults
 from harness.evaluation.results import reproducible_settings
-from harness.reporting.leaderboard.submissions import plain
 from harness.reporting.leaderboard.verification import Verified
 
 _PARTIES: Final = ("partner", "judge")

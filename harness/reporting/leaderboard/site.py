@@ -12,13 +12,13 @@ from urllib.parse import urlencode
 from gymnasium.error import Error as GymnasiumError
 from tqdm import tqdm
 
-from agentgyms.core.errors import AgentGymsError
+from agentgyms.core.errors import AgentGymsError, plain
 from harness.evaluation.results import read_json, write_json
 from harness.reporting import pages
 from harness.reporting.evaluation_page import page as evaluation_page
 from harness.reporting.leaderboard import boards, protocol, submissions, verification
 from harness.reporting.leaderboard.boards import Board, Entry
-from harness.reporting.leaderboard.submissions import Submission, plain
+from harness.reporting.leaderboard.submissions import Submission
 from harness.reporting.results import setting
 from harness.reporting.tables.formats import NONE, cell_text
 from harness.reporting.tables.settings_table import settings_of
@@ -48,6 +48,10 @@ DAMAGED: Final = (
     RecursionError, TypeError, ValueError,
 )  # fmt: skip
 """Errors that a stranger's files may raise; each is a reason, and does not end the site."""
+
+
+Known = dict[str, list[tuple[str, tuple[Any, ...]]]]
+"""Names and tables of verified evaluations, by the digest of their episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ def _earlier(output: Path) -> list[str]:
 def _verify_all(found: Sequence[Submission], output: Path) -> tuple[list[Entry], list[NotListed]]:
     entries: list[Entry] = []
     not_listed: list[NotListed] = []
-    known: dict[str, str] = {}
+    known: Known = {}
     with tqdm(desc="replay", unit="episode", total=0, disable=None) as bar:
         for one in found:
             try:
@@ -123,14 +127,20 @@ def _verify_all(found: Sequence[Submission], output: Path) -> tuple[list[Entry],
                 for place in (str(one.folder), str(one.folder.resolve())):
                     text = text.replace(f"{place}/", "").replace(place, "the folder")
                 not_listed.append(NotListed(one.label, plain(text, _MOST_REASON)))
-    return entries, not_listed
+    return [_with_copies(entry, known) for entry in entries], not_listed
 
 
-def verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> Entry:
+def _with_copies(entry: Entry, known: Known) -> Entry:
+    names = [label for label, _ in known[entry.trail]]
+    names.remove(entry.label)
+    return replace(entry, copies=tuple(names))
+
+
+def verify(one: Submission, output: Path, known: Known, bar: Any) -> Entry:
     """Verify an evaluation and write its page; raise one of `DAMAGED` if it cannot be verified.
 
-    `known` has the names of verified evaluations by the digest of their recordings; this one
-    is added. `bar` counts replayed episodes.
+    Of equal episodes in one table the first is the entry, and has the names of all. `known` has
+    the evaluations so far; this one is added. `bar` counts replayed episodes.
     """
 
     def on_plan(count: int) -> None:
@@ -139,9 +149,6 @@ def verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> En
 
     verified = verification.verify(one.folder, on_plan, bar.update)
     result = verified.evaluation.result
-    digest = result["recordings"]["sha256"]
-    if digest in known:
-        raise ResultError(f"its recordings are those of {known[digest]}")
     entry = Entry(
         one,
         setting.setting_of(result)._replace(data=verified.data_source),
@@ -150,11 +157,19 @@ def verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> En
         result,
         boards.shown_columns(result),
         verified.episodes,
+        verified.trail,
     )
+    same = known.setdefault(verified.trail, [])
+    listed = [label for label, board in same if board == entry.board]
+    if listed:
+        same.append((one.label, entry.board))
+        raise ResultError(
+            f"its episodes are those of {listed[0]}, which is listed with the names of all copies"
+        )
     # Whatever in it cannot be shown is found here.
     _row(entry, [column.heading for column in entry.columns])
     evaluation_page.write(output / entry.page, [replace(verified.evaluation, label=one.label)])
-    known[digest] = one.label
+    same.append((one.label, entry.board))
     return entry
 
 
@@ -209,6 +224,7 @@ def _row(entry: Entry, headings: Sequence[str]) -> dict[str, Any]:
         "tokens": "" if entry.tokens is None else f"{entry.tokens:,.0f}",
         "cost": "" if cost is None else f"{cost:.2f}",
         "episodes": f"{entry.episodes:,}",
+        "copies": entry.copies,
         "facts": [(name, plain(settings[name], 200)) for name in shown if name in settings],
         "links": links,
         "more": max(0, entry.episodes - _MOST_LINKS),
@@ -232,6 +248,7 @@ def _listing(site: Site) -> Mapping[str, Any]:
                         "episodes": entry.episodes,
                         "recordings": entry.result["recordings"]["sha256"],
                         "page": entry.page,
+                        "copies": list(entry.copies),
                     }
                     for entry in board.entries
                 ],

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from agentgyms.core.errors import plain
 from harness.evaluation.episode_store import RECORDINGS
 from harness.evaluation.results import RESULT, STARTED
 from harness.types.errors import ResultError
@@ -84,9 +85,3 @@ def check_files(folder: Path) -> None:
             raise ResultError(f"{name} is a link, a folder or a device: expected a plain file")
         if status.st_size > most:
             raise ResultError(f"{name} has {status.st_size:,} bytes: at most {most:,} are read")
-
-
-def plain(text: str, most: int) -> str:
-    """Return somebody else's text in one line, without control characters, cut to a length."""
-    shown = "".join(c if c.isprintable() else "?" for c in " ".join(text[: 4 * most].split()))
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

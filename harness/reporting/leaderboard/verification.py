@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,6 @@ import gymnasium as gym
 from agentgyms.core.arguments import private_names
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import AgentGymsError
-from agentgyms.data.users_files import read_lines
 from agentgyms.recording import recording_format
 from agentgyms.recording.recorder import COMPARED, OUTCOMES, recorded_arguments, replay_in
 from agentgyms.recording.recording_format import Recording
@@ -30,6 +30,8 @@ from harness.types import plugins
 from harness.types.errors import ResultError
 
 _MODELS: Final = ("partner", "judge")
+_TRAIL: Final = ("state_key", "observation_key", "feedback")
+"""Fields of a turn that tell actions apart, and that a replay has compared."""
 _MOST_TRIALS: Final = 100
 _MOST: Final = {"seeds": 100, "tasks": 200_000}
 
@@ -43,6 +45,7 @@ class Verified:
     usual_turns: int  # turn limit of the environment where nobody sets one
     data_source: str  # as the environment says
     episodes: int
+    trail: str  # a digest of all states, equal for the same actions in whatever words and file
 
 
 def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[], Any]) -> Verified:
@@ -66,7 +69,7 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
         on_plan(len(result["outcomes"]))
         played = _Played(units, int(result["agent"]["trials"]))
         path = folder / result["recordings"]["file"]
-        lines = read_lines(path)  # one episode in memory at a time
+        lines = recording_format.lines_of(path)  # one episode in memory at a time
         for recording in recording_format.parse(lines, path.name):
             unit = played.add(recording)
             _check_header(recording.header, result, env, unit)
@@ -81,7 +84,7 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
     given = {**environment["kwargs"], "split": environment["split"]}
     with closing(make_here(_environment_id(result), given)) as env:
         usual_turns = env.max_turns
-    return Verified(one, split_tasks, usual_turns, source, played.episodes)
+    return Verified(one, split_tasks, usual_turns, source, played.episodes, played.trail())
 
 
 def _check_sizes(result: Mapping[str, Any]) -> None:
@@ -156,6 +159,7 @@ class _Played:
     def __init__(self, units: Mapping[tuple[int, int], PlannedUnit], trials: int) -> None:
         self._units, self._trials = units, trials
         self._outcomes: dict[tuple[int, int], list[bool]] = {}
+        self._trails: list[tuple[int, int, int, str]] = []
 
     @property
     def episodes(self) -> int:
@@ -172,7 +176,14 @@ class _Played:
         if about["trial"] != len(outcomes) + 1 or True in outcomes or len(outcomes) >= self._trials:
             raise ResultError(f"{_name(self._units[key])}: trial {about['trial']} is not its next")
         outcomes.append(bool(recording.turns[-1].info["success"]))
+        states = [[turn.info[name] for name in _TRAIL] for turn in recording.turns]
+        digest = sha256(json.dumps(states).encode()).hexdigest()
+        self._trails.append((*key, len(outcomes), digest))
         return self._units[key]
+
+    def trail(self) -> str:
+        """Return the digest of all episodes, in whatever order they are."""
+        return sha256(json.dumps(sorted(self._trails)).encode()).hexdigest()
 
     def check_whole(self) -> None:
         """Raise `ResultError` if a unit has not ended."""

@@ -208,9 +208,13 @@ def _distinct(loaded: Sequence[LoadedEvaluation]) -> list[LoadedEvaluation]:
 def read_through(result: Mapping[str, Any]) -> None:
     """Read every value that reports use, so that a missing or wrong one raises here."""
     str(result["environment"]["id"]), str(result["environment"]["split"])
-    result["agent"]["kind"], result["environment"]["tasks"]
-    if not isinstance(backend := result["model"].get("backend", ""), str):
-        raise TypeError(f"model.backend must be a text, got {backend!r:.40}")
+    result["environment"]["tasks"]
+    for name, text in (
+        ("agent.kind", result["agent"]["kind"]),
+        ("model.backend", result["model"].get("backend", "")),
+    ):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a text, got {text!r:.40}")
     file, _ = result["recordings"]["file"], result["recordings"]["sha256"]
     if Path(file).name != file:
         raise ValueError(f"recordings.file must be a file of the folder, got {file!r:.80}")

@@ -62,7 +62,7 @@ def _result(
     place = {task_id: index for index, task_id in enumerate(sorted(families))}
     records = [
         episode_record(
-            episode, place[episode["task_id"]], seed, _metrics(episode, first.env_id, split)
+            episode, place[str(episode["task_id"])], seed, _metrics(episode, first.env_id, split)
         )
         for seed, evaluation in last.items()
         for episode in finished(evaluation)

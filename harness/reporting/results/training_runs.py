@@ -151,20 +151,47 @@ def read(folder: Path) -> TrainingRun:
     if not files:
         raise ResultError(f"{folder} has no evaluation yet")
     run = TrainingRun(folder, config, [read_json(file) for file in files])
+    _check_config(run)
     for file, evaluation in zip(files, run.evaluations, strict=True):
         _check(file, evaluation)
     return run
 
 
+_MOST_TURNS: Final = 1_000_000
+_SECTIONS: Final = ("env", "eval", "checkpoint", "agent", "rollout", "policy", "method", "run")
+
+
+def _check_config(run: TrainingRun) -> None:
+    """Read every setting that reports use, so that a missing or wrong one raises here."""
+    try:
+        texts, seed = (run.env_id, run.method), run.seed
+        sections = [run.config.get(name, {}) for name in _SECTIONS]
+        sections += [section.get("kwargs", {}) for section in sections]
+        wrong = [section for section in sections if not isinstance(section, dict)]
+        if wrong:
+            raise TypeError(f"expected a section, got {wrong[0]!r:.40}")
+        if not all(texts) or seed < 0:
+            raise ValueError(f"environment, method and seed are {texts!r:.80} and {seed!r:.20}")
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
+        raise ResultError(
+            f"{run.folder}/config.json is damaged: {type(e).__name__}: {e!s:.100}"
+        ) from None
+
+
 def _check(file: Path, evaluation: Mapping[str, Any]) -> None:
     try:
-        int(evaluation["step"]), str(evaluation["split"])
+        if type(evaluation["step"]) is not int or not isinstance(evaluation["split"], str):
+            raise TypeError("step and split must be a whole number and a text")
         float(evaluation["success"]), float(evaluation["turns"])
-        low, high = evaluation["interval"]
-        float(low), float(high)
+        for name in ("interval", "score_interval"):
+            low, high = evaluation[name]
+            float(low), float(high)
+        float(evaluation["score"])
         for won, count in evaluation["families"].values():
             int(won), int(count)
         records = [episode_record(e, i, 0, {}) for i, e in enumerate(finished(evaluation))]
+        if not all(0 <= record.turns < _MOST_TURNS for record in records):
+            raise ValueError(f"an episode has {_MOST_TURNS:,} turns or more, or less than none")
         dict(evaluation.get("parties", {}))
         wrong = differences(evaluation, _counted(evaluation, records))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:

@@ -14,13 +14,13 @@ program may leave out `seed` and `visits`.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
+from agentgyms.data import writing
 from agentgyms.data.users_files import parse_json, read_lines
 from harness.types.errors import ConfigError
 from harness.types.fields import items, non_negative_int, number, text
@@ -71,13 +71,8 @@ def line(preference: Preference) -> str:
 
 def write(path: str | Path, preferences: Iterable[Preference]) -> None:
     """Write preferences to a file, which appears as a whole."""
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.writelines(map(line, preferences))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    with writing.replacing(Path(path)) as file:
+        file.writelines(line(one).encode() for one in preferences)
 
 
 def read(path: str | Path) -> list[Preference]:

@@ -9,6 +9,7 @@ import gymnasium as gym
 import pytest
 from click.testing import CliRunner
 from picture_corridor import PICTURES
+from small_disks import small_disk
 
 import agentgyms
 from agentgyms.adapters.export import FORMS, rows
@@ -212,11 +213,24 @@ def test_the_command_writes_json_lines(mixed, tmp_path):
     assert json.loads(printed.stdout) == made[-1]
 
 
+def test_a_full_disk_keeps_the_old_export(mixed, tmp_path):
+    with small_disk(tmp_path / "disk", 1) as disk:
+        (disk / "rows.jsonl").write_text("old\n")
+        done = export(
+            mixed / "household.jsonl", "--format", "messages", "--output", disk / "rows.jsonl"
+        )
+        assert isinstance(done.exception, BadOption)
+        assert "rows.jsonl cannot be written: " in str(done.exception)
+        assert [(path.name, path.read_text()) for path in disk.iterdir()] == [
+            ("rows.jsonl", "old\n")
+        ]
+
+
 def test_what_cannot_be_exported_is_said_in_one_line(mixed, tmp_path):
     recording = mixed / "household.jsonl"
     empty, broken, bare = tmp_path / "empty", tmp_path / "broken.jsonl", tmp_path / "bare.jsonl"
     empty.mkdir()
-    broken.write_text(recording.read_text()[:-20])
+    broken.write_text(f"{recording.read_text()[:-20]}\n")
     bare.write_text("\n".join(recording.read_text().splitlines()[:2]) + "\n")
     for given, error, words in (
         ([tmp_path / "none.jsonl"], DataMissing, "there is no recording"),

@@ -148,7 +148,7 @@ def changed(number, key, value):
 )
 def test_damaged_files_are_named_with_their_line(path, change, message):
     lines = change(path.read_text().splitlines())
-    path.write_text("\n".join(lines))
+    path.write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(DataCorrupt, match=message):
         recorder.read(path)
 

@@ -1,6 +1,8 @@
 """Truth sets: they come back as they were, and damaged ones are refused."""
 
 import json
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -74,3 +76,64 @@ def test_other_files_are_refused(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(ConfigError, match="other.npz"):
         truth_sets.read(path)
+
+
+def npy(shape, kind="|u1", content=b"x"):
+    header = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + content
+
+
+def packed(**arrays):
+    def write(path):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, content in arrays.items():
+                file.writestr(f"{name}.npy", content)
+
+    return write
+
+
+def json_array(text):
+    return npy(f"({len(text)},)", content=text.encode())
+
+
+ZEROS = npy(f"({40 << 20},)", content=bytes(40 << 20))
+HOSTILE = {
+    "deep head": packed(head=json_array("[" * 100_000 + "]" * 100_000)),
+    "deep header": packed(head=npy("(" * 4000 + ")" * 4000)),
+    "header that is no Python": packed(head=npy("(1,")),
+    "huge shape": packed(head=npy(f"({1 << 62},)")),
+    "many dimensions": packed(head=npy(f"({'1 << 40,' * 70})")),
+    "overflowing shape": packed(head=npy(f"({1 << 40}, {1 << 40})", "<f8")),
+    "negative shape": packed(head=npy("(-1,)", content=b"")),
+    "nothing of a huge type": packed(head=npy("(0,)", "|V999999999", content=b"")),
+    "many of an empty type": packed(head=npy(f"({1 << 40},)", "|V0", content=b"")),
+    "texts": packed(head=npy("(1,)", "<U1", content=b"xxxx")),
+    "twelve large arrays": packed(**{f"array{i}": ZEROS for i in range(12)}),
+    "many arrays": packed(**{f"array{i}": npy("(1,)") for i in range(200)}),
+    "a head that is a number": packed(head=json_array("7")),
+    "nothing": packed(),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_strangers_files_take_neither_memory_nor_a_traceback(tmp_path, what):
+    HOSTILE[what](tmp_path / "set.npz")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ConfigError, match="set.npz is no truth set, or damaged"):
+            truth_sets.read(tmp_path / "set.npz")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    finally:
+        tracemalloc.stop()
+
+
+def test_other_compressions_and_passwords_are_refused(tmp_path):
+    packed(head=json_array("{}"))(tmp_path / "set.npz")
+    content = bytearray((tmp_path / "set.npz").read_bytes())
+    place = content.index(b"PK\x01\x02")
+    for offset, value in ((8, 1), (10, 99)):  # the flag of a password; a method that nobody knows
+        changed = content.copy()
+        changed[place + offset] = value
+        (tmp_path / "set.npz").write_bytes(changed)
+        with pytest.raises(ConfigError, match="damaged"):
+            truth_sets.read(tmp_path / "set.npz")

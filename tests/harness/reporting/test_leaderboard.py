@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import tracemalloc
 
 import pytest
 from chat_server import ChatServer
@@ -266,9 +267,66 @@ def test_missing_files_links_and_devices_are_not_listed(folder):
     }
 
 
-def test_copies_of_somebody_elses_recordings_are_not_listed(folder):
-    shutil.copytree(folder / "expert", folder / "mine")
-    assert reasons(leaderboard(folder)) == {"mine": "its recordings are those of expert"}
+def add_blanks(values):
+    for value in values:
+        if value.get("action"):
+            value["action"] = f" {value['action']}"
+
+
+def tell_another_story(values):
+    for value in values:
+        if "provenance" in value:
+            value["provenance"]["evaluation"]["preamble"] = "I am another one."
+        if value.get("agent", {}).get("answer"):
+            value["agent"]["answer"] = "I thought of it myself."
+
+
+def turn_around(values):
+    starts = [place for place, value in enumerate(values) if "format" in value]
+    episodes = [values[a:b] for a, b in zip(starts, [*starts[1:], len(values)], strict=True)]
+    values[:] = [line for episode in reversed(episodes) for line in episode]
+
+
+@pytest.mark.parametrize("change", [list, add_blanks, tell_another_story, turn_around])
+def test_copies_stand_in_one_entry_with_all_names(folder, change):
+    for name in ("another", "mine"):
+        shutil.copytree(folder / "expert", folder / name)
+        counted_again(folder / name, change)
+    made = leaderboard(folder)
+    told = "its episodes are those of another, which is listed with the names of all copies"
+    assert reasons(made) == {"expert": told, "mine": told}
+    entries = {entry.label: entry.copies for board in made.boards for entry in board.entries}
+    assert entries == {"another": ("expert", "mine"), "random": ()}
+    shown = (folder.parent / "site/index.html").read_text()
+    assert "and <bdi>expert</bdi> and <bdi>mine</bdi>: the same episodes" in shown
+    done = CliRunner().invoke(
+        main, ["leaderboard", str(folder), "--output", str(folder.parent / "site")]
+    )
+    assert "(another, expert, mine)" in done.output
+
+
+def test_long_lines_and_long_episodes_take_no_memory(folder):
+    """A line of empty lists takes twenty times its length, and a recording may have 4 GiB."""
+    for name in ("line", "episode"):
+        shutil.copytree(folder / "random", folder / name)
+        path = folder / name / episode_store.RECORDINGS
+        last = json.loads(path.read_text().splitlines()[-1])
+        long = {"answer": "x" * (1 << 20)}
+        with path.open("a") as file:
+            if name == "line":
+                file.write(f'{{"turn": [{"[]," * (40 << 20)}[]]}}\n')
+            for turn in range(last["turn"] + 1, last["turn"] + 71) if name == "episode" else ():
+                file.write(f"{json.dumps({**last, 'turn': turn, 'agent': long})}\n")
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        in_result(folder / name, lambda content, d=digest: content["recordings"].update(sha256=d))
+    tracemalloc.start()
+    try:
+        found = reasons(leaderboard(folder))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 30
+    finally:
+        tracemalloc.stop()
+    assert "the line has more than 16 MiB, as no recording has" in found["line"]
+    assert "the episode has more than 64 MiB, as no recording has" in found["episode"]
 
 
 def test_strangers_names_and_files_are_text_and_nothing_else(folder, tmp_path):
@@ -362,6 +420,8 @@ def test_models_stand_with_what_they_say_of_themselves(tmp_path):
     assert found["react"] == ("prompt default/think 0123456789ab", unknown)
     assert found["reflexion"] == ("3 trials of a task", unknown)
     assert found["warm"] == ("examples 1", "temperature 0.7", unknown)
+    copies = {board.entries[0].label: board.entries[0].copies for board in made.boards}
+    assert copies == {"react": ("warm",), "warm": ("react",), "reflexion": ()}, "in other tables"
     shown = (tmp_path / "site/index.html").read_text()
     assert re.search(r'data-title="Tokens">[\d,]+<', shown)
     assert re.search(r'data-title="Cost">\d+\.\d\d<', shown)

@@ -39,6 +39,21 @@ def test_recordings_are_those_that_were_counted(tmp_path):
         load(run).recordings()
 
 
+def test_a_run_with_one_evaluation_is_reported_and_drawn(tmp_path):
+    one = keep_run(tmp_path / "one", {(0, "valid_seen"): WON})
+    other = keep_run(tmp_path / "other", {(9, "valid_seen"): WON})
+    for words in (
+        [one],
+        [one, other],
+        [one, "--curve", tmp_path / "one.png"],
+        [one, other, "--curve", tmp_path / "both.svg"],
+    ):
+        done = CliRunner().invoke(report, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+    assert (one / "curve.png").is_file()
+    assert (tmp_path / "both.svg").is_file()
+
+
 def broken_result(folder):
     given = alfworld()
     del given["outcomes"]

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import os
+import pty
 import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import forked_runs
 import gymnasium as gym
@@ -207,6 +208,51 @@ def test_sigterm_and_sigint_save_and_say_how_to_go_on(tmp_path):
     assert "stopped by SIGINT" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert checkpoints.newest(folder).step == steps_of(folder)[-1] > saved
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_closed_saves_too(tmp_path):
+    """The shell and the system send a SIGHUP each, and what the run prints has no place to go."""
+    folder = tmp_path / "run"
+    overrides = settings(tmp_path, "run", "run.steps=100", "checkpoint.every=100", "eval.every=0")
+    words = ["corridor-tiny", *(part for o in overrides for part in ("--set", o))]
+    terminal, its_end = pty.openpty()
+    command = [sys.executable, "-m", "harness", "train", *words]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stdout=its_end, stderr=its_end, env=environment)
+    os.close(its_end)
+    os.set_blocking(terminal, False)
+    wait_for(lambda: drain(terminal) or len(steps_of(folder)) >= 2, process)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGHUP)
+    os.close(terminal)
+    assert process.wait(60) == 128 + signal.SIGHUP
+    assert checkpoints.newest(folder).step == steps_of(folder)[-1] >= 2
+
+
+def drain(terminal):
+    """Read what a process has said to a terminal."""
+    with suppress(BlockingIOError):
+        while os.read(terminal, 4096):
+            pass
+
+
+def test_a_second_sighup_changes_nothing_and_an_ignored_one_stays_so():
+    before = signal.getsignal(signal.SIGHUP)
+    stop = StopSignal()
+    with stop.listening():
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+    assert stop.number == signal.SIGHUP
+    assert signal.getsignal(signal.SIGHUP) is before
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        under_nohup = StopSignal()
+        with under_nohup.listening():
+            signal.raise_signal(signal.SIGHUP)
+        assert under_nohup.number == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def after(seconds, number=signal.SIGTERM):

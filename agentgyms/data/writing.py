@@ -1,0 +1,197 @@
+"""Writes files: a whole file replaces the older one, and lines are appended whole or not at all.
+
+Every file that outlives a command is written by one of these, or in a new folder that gets its name
+when it is whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from stat import S_ISREG
+from types import TracebackType
+from typing import IO, Final, Self
+
+PARTIAL: Final = ".partial"
+"""Suffix of a file that is not complete yet."""
+
+_STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
+"""Beginnings of names of streams that are open, not of files."""
+_CHUNK: Final = 1 << 16
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that replaces `path`, also a link, when the `with` block ends.
+
+    At every moment `path` has its old content or the complete new content.
+    """
+    partial = path.with_name(f"{path.name}{PARTIAL}")
+    partial.unlink(missing_ok=True)  # a link that somebody left there is not followed
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        replace(partial, path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def replacing_named(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that a user has named for writing; see `replacing`.
+
+    A link is followed, the file keeps its mode, and a device or pipe is written as it is.
+    """
+    if str(path).startswith(_STREAMS) or (path.exists() and not path.is_file()):
+        with path.open("wb") as stream:
+            yield stream
+        return
+    place = path.resolve()
+    with replacing(place) as file:
+        if place.exists():
+            shutil.copymode(place, place.with_name(f"{place.name}{PARTIAL}"))
+        yield file
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file in one step; see `replacing`."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def write_named(path: Path, text: str, errors: str = "strict") -> None:
+    """Write a file that a user has named in one step; see `replacing_named`."""
+    content = text.encode(errors=errors)
+    with replacing_named(path) as file:
+        file.write(content)
+
+
+def replace(old: Path, new: Path) -> None:
+    """Rename a file, link or folder, on the disk too; an existing file or link is replaced."""
+    old.replace(new)
+    flush(new.parent)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file, or a folder's list of names, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class AppendedFile:
+    """A file that grows by whole texts, also if several processes append; a context manager.
+
+    Every `OSError` names the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, which is made if it is missing."""
+        self.path = path
+        self._file = path.open("ab", buffering=0)  # a close must not write what a full disk refused
+
+    def append(self, text: bytes, *, wait: bool = False) -> int:
+        """Append a text and return where it starts; `wait` until it is on the disk.
+
+        If it cannot be written as a whole, the part that was written is taken away again. Data
+        written to a deleted file would be lost: that is an `OSError` too.
+        """
+        with self._locked():
+            if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+                raise OSError(errno.ENOENT, "it was replaced by another file")
+            start = self._size() or 0
+            left = memoryview(text)
+            try:
+                while left:
+                    left = left[self._file.write(left) :]
+                if wait:
+                    os.fsync(self._file.fileno())
+            except BaseException:
+                with suppress(OSError):
+                    self._cut(start)
+                raise
+            return start
+
+    def mend(self, is_whole: Callable[[bytes], bool], is_head: Callable[[bytes], bool]) -> int:
+        """Take away what an interruption has left at the end, and return its number of bytes.
+
+        It is a last line without a newline that is not `is_whole` (a whole one gets its newline),
+        and then a last line that `is_head` of lines that are not there.
+        """
+        with self._locked():
+            size = self._size()
+            if not size:  # empty, or no file
+                return 0
+            end = size
+            tail = self._last_line(end)
+            if not tail.endswith(b"\n"):
+                if is_whole(tail):
+                    self._file.write(b"\n")
+                    end, size = end + 1, size + 1
+                else:
+                    end -= len(tail)
+            last = self._last_line(end)
+            if is_head(last):
+                end -= len(last)
+            if end < size:
+                self._cut(end)
+            return size - end
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes from appending; file systems without locks are left as they are."""
+        descriptor = self._file.fileno()
+        try:
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        except OSError as e:
+            raise OSError(e.errno, e.strerror or str(e), str(self.path)) from e
+        finally:
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _size(self) -> int | None:
+        """Return the size of a plain file; None for a pipe or device."""
+        found = os.fstat(self._file.fileno())
+        return found.st_size if S_ISREG(found.st_mode) else None
+
+    def _cut(self, size: int) -> None:
+        if self._size() is not None:
+            os.ftruncate(self._file.fileno(), size)
+
+    def _last_line(self, end: int) -> bytes:
+        """Return the last line of the first `end` bytes, with its newline if it has one."""
+        found = b""
+        with self.path.open("rb") as file:
+            while end and b"\n" not in found[:-1]:
+                start = max(0, end - max(_CHUNK, len(found)))
+                file.seek(start)
+                found, end = file.read(end - start) + found, start
+        return found[found.rfind(b"\n", 0, -1) + 1 :]
