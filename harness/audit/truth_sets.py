@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from agentgyms.core.errors import not_written, path_end
 from agentgyms.data import writing
+from agentgyms.data.users_files import parse_json
 from harness.audit.truth import Truth, TruthOptions
 from harness.credit.table import TurnTable
 from harness.rollouts.continuations import Cost
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError, TableError
-from harness.types.json_files import parse
 
 FORMAT: Final = "agentgyms-truth-1"
 _NAMES: Final = ("state_key", "next_state_key", "action_key", "text")
@@ -159,10 +159,10 @@ def _smallest_type(returns: Floats) -> type[np.generic]:
 
 
 def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str, Any]]:
-    head = parse(found["head"].tobytes())
+    head = parse_json(found["head"].tobytes())
     if head["format"] != FORMAT:
         raise ValueError(f"its format is {head['format']!r:.40}, expected {FORMAT}")
-    words = parse(found["words"].tobytes())
+    words = parse_json(found["words"].tobytes())
     names = {name: [words[i] for i in found[name]] for name in _NAMES}
     numbers = {name: found[name] for name in (*_NUMBERS, _SCORE) if name in found or name != _SCORE}
     turns = TurnTable.from_columns(**numbers, **names)
@@ -178,7 +178,7 @@ def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str,
     if ("taken" in optional) != ("equal" in optional) or not fits:
         raise ValueError("its probabilities or gradients are not whole")
     truth = Truth(turns, returns, options, Cost(**head["cost"]), **optional)
-    tasks = tuple(map(str, parse(found["tasks"].tobytes())))
+    tasks = tuple(map(str, parse_json(found["tasks"].tobytes())))
     return TruthSet(truth, tasks, head["about"]), head
 
 
