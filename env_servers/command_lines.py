@@ -9,7 +9,7 @@ import click
 
 from agentgyms.core import tracing
 from agentgyms.core.errors import BadOption
-from agentgyms.serving.addresses import open_to_others
+from agentgyms.serving.addresses import check_reach
 from agentgyms.serving.cross_site import HOSTS_VARIABLE
 from env_servers.observability import logs, process_memory
 
@@ -65,8 +65,7 @@ def begin(host: str, token: str, *, insecure: bool, variable: str) -> None:
     process_memory.stay_small()
     try:
         tracing.set_up("agentgyms-server")
+        if not insecure:
+            check_reach(host, token, variable, "pass --insecure, ")
     except BadOption as e:
         raise click.UsageError(str(e)) from None
-    mistake = open_to_others(host, token, variable, ", or pass --insecure")
-    if mistake and not insecure:
-        raise click.UsageError(mistake)

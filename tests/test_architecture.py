@@ -46,7 +46,12 @@ ONLY_IN = {
     "appworld": ("agentgyms/envs/appworld/sandbox/child/",),
     "torch": ("harness/",),
     "transformers": ("harness/",),
-    "flask": ("env_servers/", "agentgyms/serving/", "harness/training/gateway/"),
+    "flask": (
+        "env_servers/",
+        "agentgyms/serving/",
+        "agentgyms/adapters/mcp_http.py",
+        "harness/training/gateway/",
+    ),
     "httpx": ("agentgyms/adapters/",),
     "httpx2": ("agentgyms/models/", "agentgyms/data/download.py"),
     "requests": (),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 
+from agentgyms.core.errors import BadOption
+
 
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach a server bound to `host`."""
@@ -15,14 +17,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def open_to_others(host: str, token: str, variable: str, otherwise: str = "") -> str:
-    """Return why a server must not listen on `host` with `token`; "" if it may.
+def check_reach(host: str, token: str, variable: str, otherwise: str = "") -> None:
+    """Raise `BadOption` if other machines could reach a server on `host` without a token.
 
     `variable` holds the token; `otherwise` names another way out.
     """
-    if token.strip() or is_loopback(host):
-        return ""
-    return (
-        f"{host} can be reached from other machines, and there is no token: set {variable}"
-        f"{', ' if otherwise else ' or '}listen on 127.0.0.1{otherwise}"
-    )
+    if not token.strip() and not is_loopback(host):
+        raise BadOption(
+            f"{host} can be reached from other machines, and there is no token: set {variable}, "
+            f"{otherwise}or listen on 127.0.0.1"
+        )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import threading
 from collections.abc import Callable
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from agentgyms.processes import child
+from agentgyms.processes.signals import leave, stop_at_signal
 from agentgyms.serving import open_files
 from agentgyms.serving.served import EXTENSION
 from agentgyms.serving.server import Server
@@ -23,20 +21,6 @@ if TYPE_CHECKING:
 _EXIT_S: Final = 3.0
 
 log = logging.getLogger(__name__)
-
-
-def stop_at_signal() -> threading.Event:
-    """Return an event that SIGTERM and SIGINT set; a second signal ends this process at once."""
-    stop = threading.Event()
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            leave(128 + number)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
-    return stop
 
 
 def serve(
@@ -71,9 +55,3 @@ def serve(
         late = threading.Timer(_EXIT_S, leave, [0])
         late.daemon = True
         late.start()
-
-
-def leave(status: int) -> None:
-    """End this process and its workers at once."""
-    child.kill_all()
-    os._exit(status)

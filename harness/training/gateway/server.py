@@ -6,7 +6,8 @@ from typing import Final
 
 from flask import Flask
 
-from agentgyms.serving.addresses import open_to_others
+from agentgyms.core.errors import BadOption
+from agentgyms.serving.addresses import check_reach
 from agentgyms.serving.server import Server
 from harness.types.errors import ConfigError
 
@@ -21,11 +22,11 @@ def listen(app: Flask, address: tuple[str, int], threads: int, token: str = "") 
     public and has no `token`.
     """
     host, port = address
-    mistake = open_to_others(host, token, TOKEN_VARIABLE)
-    if mistake:
-        raise ConfigError(f"rollout.gateway: {mistake}")
     try:
+        check_reach(host, token, TOKEN_VARIABLE)
         server = Server(app, host, port, min(threads, MOST_THREADS))
+    except BadOption as e:
+        raise ConfigError(f"rollout.gateway: {e}") from None
     except OSError as e:
         raise ConfigError(f"rollout.gateway cannot listen on {host}:{port}: {e}") from e
     server.start()
