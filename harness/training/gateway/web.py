@@ -137,9 +137,11 @@ def _body() -> Any:
     """Return the request's JSON value; an empty body stands for an empty object."""
     content = request.get_data(cache=False)
     try:
-        return serialization.loads(content, "body") if content else {}
+        value = serialization.loads(content, "body") if content else {}
     except BadRequest as e:
         raise Refused(str(e), 400, "bad_json") from None
+    chat_requests.check_plain(value, "body")
+    return value
 
 
 def _error(error: Exception) -> Response:

@@ -55,6 +55,7 @@ class OutsideAgents:
             config.run.seed,
             agent.tool_format,
             agent.thoughts == "strip",
+            policy.max_length,
         )
         sessions = EnvSessions([urls] if isinstance(urls, str) else urls, token)
         self.gateway = Gateway(completer, policy.chat_tokenizer, options, sessions)
