@@ -10,13 +10,13 @@ from agentgyms.core import imports
 from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
+    from agentgyms.serving.server import Server
     from env_servers.http.app import create_app
-    from env_servers.serving.server import Server
 
 __all__ = ["Server", "create_app"]
 
 _import: Final = lazy_names(
-    __name__, {"env_servers.serving.server": "Server", "env_servers.http.app": "create_app"}
+    __name__, {"agentgyms.serving.server": "Server", "env_servers.http.app": "create_app"}
 )
 
 

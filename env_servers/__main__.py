@@ -14,12 +14,14 @@ from agentgyms.core.errors import CallerError
 from agentgyms.remote.protocol import framing
 
 with imports.needed("server"):
+    from agentgyms.serving.served import EXTENSION
+    from agentgyms.serving.server import MOST_THREADS
+    from agentgyms.serving.until_signal import serve
+    from env_servers.command_lines import allow_host, begin, listen_with_token
     from env_servers.http.app import MAX_SESSIONS, TTL_S, create_app
     from env_servers.observability import logs
-    from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve
-    from env_servers.serving.server import MOST_THREADS
     from env_servers.sessions.errors import Refusal
-    from env_servers.sessions.service import EXTENSION, Service
+    from env_servers.sessions.service import Service
 
 log = logging.getLogger("env_servers")
 

@@ -18,8 +18,8 @@ from typing import Final
 
 import click
 
+from agentgyms.serving import open_files
 from env_servers.observability import logs
-from env_servers.serving import open_files
 
 MOST_CONNECTIONS: Final = 1024
 CONNECT_LIMIT_S: Final = 5.0

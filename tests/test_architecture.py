@@ -20,7 +20,7 @@ PACKAGES = {
 ORDER = {
     "agentgyms": (
         "__main__", "cli", "testing", "adapters", "envs", "__init__", "recording",
-        "registration", "remote", "models", "data", "processes", "tools", "core",
+        "registration", "serving", "remote", "models", "data", "processes", "tools", "core",
     ),
     "agentgyms.envs.appworld": (
         "env", "options", "snapshot", "metrics", "code_runner", "sources", "engine", "mini",
@@ -31,8 +31,8 @@ ORDER = {
         "search", "storage", "product",
     ),
     "env_servers": (
-        "__main__", "appworld_engine", "gate", "webshop_site", "retriever", "__init__", "http",
-        "play", "serving", "sessions", "observability",
+        "__main__", "appworld_engine", "gate", "webshop_site", "retriever", "command_lines",
+        "__init__", "http", "play", "sessions", "observability",
     ),
     "harness": (
         "__main__", "cli", "training", "reporting", "audit", "evaluation", "preflight", "runs",
@@ -46,7 +46,12 @@ ONLY_IN = {
     "appworld": ("agentgyms/envs/appworld/sandbox/child/",),
     "torch": ("harness/",),
     "transformers": ("harness/",),
-    "flask": ("env_servers/", "harness/training/gateway/"),
+    "flask": (
+        "env_servers/",
+        "agentgyms/serving/",
+        "agentgyms/adapters/mcp_http.py",
+        "harness/training/gateway/",
+    ),
     "httpx": ("agentgyms/adapters/",),
     "httpx2": ("agentgyms/models/", "agentgyms/data/download.py"),
     "requests": (),
@@ -55,7 +60,7 @@ ONLY_IN = {
     "verifiers": ("agentgyms/adapters/",),
     "opentelemetry": ("agentgyms/core/tracing.py",),
     "ray": ("agentgyms/remote/ray_actors.py", "harness/training/verl/"),
-    "waitress": ("env_servers/", "harness/training/gateway/"),
+    "waitress": ("agentgyms/serving/",),
     "selenium": ("agentgyms/envs/webshop/browser/",),
     "textworld": ("agentgyms/envs/alfworld/official/worker.py",),
     "alfworld": ("agentgyms/envs/alfworld/official/worker.py",),

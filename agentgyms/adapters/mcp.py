@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,15 +23,17 @@ from agentgyms.core.errors import AgentGymsError, BadOption, BadRequest
 from agentgyms.core.outcome import Observation
 from agentgyms.core.serialization import encode_info, encode_number
 from agentgyms.core.tools import BadCall, Tool, ToolCall, Tools
+from agentgyms.processes.signals import run_until_signal
 from agentgyms.recording import RecordEpisodes
 from agentgyms.registration import full_id, make_text_env
+from agentgyms.serving.addresses import check_reach
 
 try:
     import anyio
-    import uvicorn
     from mcp import types
     from mcp.server import Server
     from mcp.server.stdio import stdio_server
+    from mcp.server.transport_security import TransportSecuritySettings
 except ModuleNotFoundError as e:
     raise ModuleNotFoundError(imports.missing("mcp", "mcp"), name=e.name) from e
 
@@ -203,27 +205,54 @@ def mcp_server(episodes: Episodes, name: str = "agentgyms") -> Server[Any]:
     return Server(name, on_list_tools=tools, on_call_tool=call)
 
 
-def serve(env_id: str, address: tuple[str, int] | None = None, **options: Any) -> None:
-    """Serve an environment until the client, or Ctrl-C, ends it.
+def serve(env_id: str, **options: Any) -> None:
+    """Serve an environment by standard input and output until the client, or Ctrl-C, ends it.
 
     Args:
         env_id: A registered id.
-        address: Host and port of a server over HTTP, at `/mcp`; None for standard input and output.
         **options: Further arguments of `Episodes`.
 
     Raises:
         AgentGymsError: The environment cannot be made.
         OSError: The folder for recordings cannot be made.
     """
-    episodes = Episodes(env_id, several=address is not None, **options)
+    episodes = Episodes(env_id, **options)
     server = mcp_server(episodes, full_id(env_id))
+    run_until_signal(lambda: anyio.run(_by_standard_input, server), episodes.close)
+
+
+def serve_at(
+    env_id: str,
+    address: tuple[str, int],
+    *,
+    token: str = "",
+    hosts: Iterable[str] = (),
+    **options: Any,
+) -> None:
+    """Serve an environment over HTTP, at `/mcp`, until a signal.
+
+    Args:
+        env_id: A registered id.
+        address: Host and port to listen on.
+        token: The bearer token that clients must send; "" needs none.
+        hosts: Names at which it answers without a token, beside addresses and `localhost`.
+        **options: Further arguments of `Episodes`.
+
+    Raises:
+        AgentGymsError: The environment cannot be made, or other machines could connect without a
+            token.
+        OSError: The folder for recordings cannot be made.
+    """
+    from agentgyms.adapters import mcp_http
+
+    check_reach(address[0], token, mcp_http.TOKEN_VARIABLE)
+    episodes = Episodes(env_id, several=True, **options)
     try:
-        if address is None:
-            anyio.run(_by_standard_input, server)
-        else:
-            host, port = address
-            app = server.streamable_http_app(host=host)
-            uvicorn.run(app, host=host, port=port, log_level="warning")
+        checked_before = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        app = mcp_server(episodes, full_id(env_id)).streamable_http_app(
+            json_response=True, stateless_http=True, transport_security=checked_before
+        )
+        mcp_http.serve_http(app, address, token, hosts)
     finally:
         episodes.close()
 

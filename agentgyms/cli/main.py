@@ -259,14 +259,40 @@ def serve(arguments: tuple[str, ...]) -> None:
 @click.option("--http", metavar="HOST:PORT", help="Serve over HTTP; without it, standard input.")
 @click.option("--text", is_flag=True, help="One tool, step, instead of the environment's own.")
 @click.option("--record", type=click.Path(path_type=Path), help="Record episodes to this folder.")
+@click.option(
+    "--token",
+    envvar="AGENTGYMS_MCP_TOKEN",
+    default="",
+    show_envvar=True,
+    help="Over HTTP: the bearer token that clients must send; prefer the variable.",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    envvar="AGENTGYMS_ALLOWED_HOSTS",
+    show_envvar=True,
+    metavar="NAME",
+    help="Over HTTP without a token: answer at this name too. Repeatable.",
+)
 def mcp(
-    env_id: str, pairs: tuple[str, ...], http: str | None, text: bool, record: Path | None
+    env_id: str,
+    pairs: tuple[str, ...],
+    http: str | None,
+    text: bool,
+    record: Path | None,
+    token: str,
+    hosts: tuple[str, ...],
 ) -> None:
     """Serve ENV_ID as tools of the Model Context Protocol."""
     address = None if http is None else _host_and_port(http)
-    from agentgyms.adapters.mcp import serve as serve_tools
+    from agentgyms.adapters import mcp as tools
 
-    serve_tools(env_id, address, native=not text, record=record, **_settings(pairs))
+    options = {"native": not text, "record": record, **_settings(pairs)}
+    if address is None:
+        tools.serve(env_id, **options)
+    else:
+        tools.serve_at(env_id, address, token=token, hosts=hosts, **options)
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

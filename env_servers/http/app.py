@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import Flask, Response, g, request
-from werkzeug.wsgi import ClosingIterator
 
 from agentgyms.remote.protocol import framing
+from agentgyms.serving.cross_site import AllowedOrigins, OwnNames
+from agentgyms.serving.served import EXTENSION, counted
 from env_servers.http.agentgym import agentgym as agentgym_routes
-from env_servers.http.cross_site import AllowedOrigins, OwnNames
 from env_servers.http.routes import root, v1
 from env_servers.observability import requests
 from env_servers.observability.metrics import Metrics
@@ -22,7 +21,7 @@ from env_servers.play.routes import admits_page, play
 from env_servers.sessions import requester
 from env_servers.sessions.env_factory import EnvFactory
 from env_servers.sessions.errors import Refusal, to_response
-from env_servers.sessions.service import EXTENSION, Service, service
+from env_servers.sessions.service import Service, service
 from env_servers.sessions.sessions import Sessions
 
 MAX_SESSIONS = 256
@@ -133,20 +132,3 @@ def _after(origins: AllowedOrigins, response: Response) -> Response:
     response.headers[framing.PROTOCOL_HEADER] = framing.PROTOCOL
     response.headers["Cache-Control"] = "no-store"
     return response
-
-
-def counted(app: WSGIApplication, count: Callable[[int], None]) -> WSGIApplication:
-    """Return the application with a count of its requests, each until its reply is handed over.
-
-    Flask's end of a request comes before its reply is in the server's buffers.
-    """
-
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        count(+1)
-        try:
-            return ClosingIterator(app(environ, start_response), lambda: count(-1))
-        except BaseException:
-            count(-1)
-            raise
-
-    return answer

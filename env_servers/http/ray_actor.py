@@ -11,8 +11,9 @@ from functools import partial
 from typing import Final
 
 from agentgyms.remote.transport import Reply, Request, call_app
+from agentgyms.serving.served import EXTENSION
 from env_servers.http.app import create_app
-from env_servers.sessions.service import EXTENSION, Service
+from env_servers.sessions.service import Service
 
 _MOST_THREADS: Final = 32
 

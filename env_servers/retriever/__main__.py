@@ -16,9 +16,10 @@ from agentgyms.envs.searchqa.sources import closed_world_retriever, corpus_retri
 from agentgyms.envs.searchqa.world import closed_world
 
 with imports.needed("server"):
+    from agentgyms.serving.until_signal import serve
+    from env_servers.command_lines import allow_host, begin, listen_with_token
     from env_servers.observability import logs
     from env_servers.retriever.app import MAX_CLIENTS, create_retriever_app
-    from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve
 
 _GRACE_S = 8.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -14,11 +13,10 @@ from agentgyms.core.errors import BadRequest
 from agentgyms.envs.searchqa.http_retriever import TOKEN_VARIABLE
 from agentgyms.envs.searchqa.retriever import MOST_DOCUMENTS, Hit, Retriever
 from agentgyms.remote.protocol import framing
-from env_servers.http.app import counted
-from env_servers.http.cross_site import OwnNames
+from agentgyms.serving.cross_site import OwnNames
+from agentgyms.serving.served import EXTENSION, Connected, State, counted
+from agentgyms.serving.token_access import Access
 from env_servers.sessions.errors import Refusal, to_response
-from env_servers.sessions.service import EXTENSION
-from env_servers.sessions.token_access import Access
 
 DEFAULT_TOP_K: Final = 3
 MOST_QUERIES: Final = 1024
@@ -38,35 +36,6 @@ _HINTS: Final = {
     "unauthorized": f"Set {TOKEN_VARIABLE} to the token of this server.",
 }
 """Hints on errors, where those of the servers of environments do not fit."""
-
-
-class SearchService:
-    """The state that a `Server` needs of the application it serves."""
-
-    def __init__(self, access: Access, max_body_bytes: int, max_clients: int) -> None:
-        self.access = access
-        self.draining = False
-        self.in_flight = 0
-        self.max_body_bytes = max_body_bytes
-        self.waiting: Callable[[], int] = lambda: 0
-        self.sessions = _Clients(max_clients)
-        self._counting = threading.Lock()
-
-    def count(self, change: int) -> None:
-        """Add to the requests in flight."""
-        with self._counting:
-            self.in_flight += change
-
-
-class _Clients:
-    """Clients without sessions: how many may be connected, and how long one may be silent."""
-
-    def __init__(self, most: int) -> None:
-        self.max_sessions, self.files_each = most, 0
-        self.ttl_s = 600.0
-
-    def close_all(self) -> None:
-        """Do nothing: no client has anything here."""
 
 
 def create_retriever_app(
@@ -90,7 +59,7 @@ def create_retriever_app(
     app = Flask("env_servers.retriever", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
     access = Access(framing.check_token(token), _PURPOSE)
-    state = SearchService(access, max_body_bytes, max_clients)
+    state = State(access, max_body_bytes, Connected(max_clients))
     app.extensions[EXTENSION] = state
     app.wsgi_app = counted(app.wsgi_app, state.count)  # type: ignore[assignment]
     app.register_error_handler(Exception, _error)
@@ -101,7 +70,7 @@ def create_retriever_app(
 
 
 def _search_view(
-    retriever: Retriever, state: SearchService, names: OwnNames
+    retriever: Retriever, state: State[Connected], names: OwnNames
 ) -> Callable[[], Response]:
     def retrieve() -> Response:
         mistake = names.mistake(request) if state.access.is_open else ""

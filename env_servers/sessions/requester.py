@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Final
 
+from agentgyms.serving.served import LEFT_FOR_S
 from env_servers.sessions.errors import Refusal
-
-LEFT_FOR_S: Final = "env_servers.left_for_s"
-"""Key of a function that returns how long the client has been gone, in seconds; -inf if here."""
 
 GIVEN_UP_AFTER_S: Final = 5.0
 """Work that has begun goes on for as long: a client asks again after two seconds at most."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final, cast
 
@@ -11,16 +10,16 @@ from flask import current_app
 
 import agentgyms
 from agentgyms.remote.protocol import framing, messages
+from agentgyms.serving.served import EXTENSION, State
+from agentgyms.serving.token_access import Access
 from env_servers.observability.metrics import Metrics
 from env_servers.sessions.env_factory import EnvFactory
 from env_servers.sessions.sessions import Sessions
-from env_servers.sessions.token_access import Access
 
-EXTENSION: Final = "agentgyms"
 _PURPOSE: Final = "agentgyms play"
 
 
-class Service:
+class Service(State[Sessions]):
     """The state of one application, which its routes get from `service()`.
 
     `draining`: the server is about to stop, and nothing new is begun. `waiting()` is how many
@@ -36,15 +35,10 @@ class Service:
         token: str,
         max_body_bytes: int,
     ) -> None:
-        self.factory, self.sessions, self.metrics = factory, sessions, metrics
-        self.max_body_bytes = max_body_bytes
-        self.draining = False
-        self.in_flight = 0
-        self.access = Access(token, _PURPOSE)
+        self.factory, self.metrics = factory, metrics
+        super().__init__(Access(token, _PURPOSE), max_body_bytes, sessions)
         self._ready = False
         self._probing = threading.Lock()
-        self._counting = threading.Lock()
-        self.waiting: Callable[[], int] = lambda: 0
         metrics.watch("draining", "1 once the server is about to stop.", lambda: self.draining)
         metrics.watch("requests_in_flight", "Requests being answered.", lambda: self.in_flight)
         metrics.watch("requests_waiting", "Requests without a thread.", lambda: self.waiting())
@@ -88,11 +82,6 @@ class Service:
             environment=self.factory.description(),
             limits=asdict(limits),
         )
-
-    def count(self, change: int) -> None:
-        """Add to the requests in flight."""
-        with self._counting:
-            self.in_flight += change
 
 
 def service() -> Service:

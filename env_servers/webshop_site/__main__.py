@@ -18,10 +18,11 @@ from agentgyms.envs.webshop.sources import SOURCES, open_shop
 from agentgyms.remote.protocol import framing
 
 with imports.needed("server"):
+    from agentgyms.serving.served import EXTENSION
+    from agentgyms.serving.server import Server
+    from agentgyms.serving.until_signal import serve
+    from env_servers.command_lines import allow_host, begin, listen_with_token
     from env_servers.observability import logs
-    from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve
-    from env_servers.serving.server import Server
-    from env_servers.sessions.service import EXTENSION
     from env_servers.webshop_site.app import Offer, create_site
     from env_servers.webshop_site.browser_control import answer_requests
     from env_servers.webshop_site.visits import MAX_VISITS, TTL_S
@@ -104,7 +105,7 @@ def _serve_environments(app: Flask) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process at the other end decides
     with Server(app, threads=_THREADS) as server:
         print(json.dumps({"url": server.url}), flush=True)
-        answer_requests(sys.stdin, sys.stdout, app.extensions[EXTENSION].visits)
+        answer_requests(sys.stdin, sys.stdout, app.extensions[EXTENSION].sessions)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -18,10 +17,9 @@ from agentgyms.core.errors import UnknownTask
 from agentgyms.core.tasks import TaskSet
 from agentgyms.envs.webshop.rules.session import Shop, ShopSession
 from agentgyms.remote.protocol import framing
-from env_servers.http.app import counted
-from env_servers.http.cross_site import OwnNames
-from env_servers.sessions.service import EXTENSION
-from env_servers.sessions.token_access import Access
+from agentgyms.serving.cross_site import OwnNames
+from agentgyms.serving.served import EXTENSION, State, counted
+from agentgyms.serving.token_access import Access
 from env_servers.webshop_site import rendering
 from env_servers.webshop_site.rendering import anchor, key_at
 from env_servers.webshop_site.visits import (
@@ -77,30 +75,16 @@ class Offer(NamedTuple):
         )
 
 
-class Site:
-    """The state of one application; `env_servers.serving.server.Server` reads some of it.
+class Site(State[Visits]):
+    """The state of one application; `agentgyms.serving.server.Server` reads some of it.
 
     `offer` is None if visits begin in another way than at the start page. `draining`: the server is
     about to stop; nothing new is begun.
     """
 
     def __init__(self, offer: Offer | None, visits: Visits, access: Access) -> None:
-        self.offer, self.visits, self.access = offer, visits, access
-        self.draining = False
-        self.in_flight = 0
-        self.waiting: Callable[[], int] = lambda: 0
-        self.max_body_bytes = _MAX_BODY_BYTES
-        self._counting = threading.Lock()
-
-    @property
-    def sessions(self) -> Visits:
-        """The visits, under the name that a server uses."""
-        return self.visits
-
-    def count(self, change: int) -> None:
-        """Add to the requests in flight."""
-        with self._counting:
-            self.in_flight += change
+        super().__init__(access, _MAX_BODY_BYTES, visits)
+        self.offer = offer
 
 
 def create_site(
@@ -153,13 +137,13 @@ def start() -> Response:
     if offer is None:
         return rendering.message("Nothing here", "Visits to this shop are begun elsewhere.", 404)
     session = offer.session(request.args.get("task_id"))
-    visit = _site().visits.begin(session, person=True)
+    visit = _site().sessions.begin(session, person=True)
     return _to("show", visit_id=visit.visit_id, turn=0)
 
 
 def show(visit_id: str, turn: str) -> Response:
     """Return a page of a visit."""
-    with _site().visits.use(visit_id) as visit:
+    with _site().sessions.use(visit_id) as visit:
         number = _number(turn)
         visit.open(number)
         return rendering.page(visit, number)
@@ -168,7 +152,7 @@ def show(visit_id: str, turn: str) -> Response:
 def act(visit_id: str, turn: str) -> Response:
     """Search or click on a page of a visit, and redirect to the next page."""
     query, place = request.form.get("query"), request.form.get("at", "")
-    with _site().visits.use(visit_id) as visit:
+    with _site().sessions.use(visit_id) as visit:
         number = _number(turn)
         visit.open(number)
         here = ("Back to the page", url_for("show", visit_id=visit_id, turn=number))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -224,11 +223,3 @@ def read_address(text: str) -> tuple[str, int]:
             f"rollout.gateway must be HOST:PORT, such as 127.0.0.1:8600, got {text!r}"
         )
     return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -17,8 +17,8 @@ from server_faults import TOKEN
 
 from agentgyms.core.errors import ServerUnavailable
 from agentgyms.remote import Patience, RemoteEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 PATIENT = Patience(connect_s=5, read_s=10, attempts=12, pause_s=0.002, lost_s=30)
 HASTY_S = 0.25

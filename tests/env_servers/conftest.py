@@ -11,8 +11,8 @@ from audited import Books, kept
 from server_faults import CORRIDOR, FAULTY, HURRIED, TOKEN, Api, Clock, FaultyEnv
 
 from agentgyms.remote import InProcessTransport, RemoteEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 
 @pytest.fixture(autouse=True)

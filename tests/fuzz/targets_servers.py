@@ -11,9 +11,9 @@ from targets_protocol import CORRIDOR
 from waitress.adjustments import Adjustments
 
 from agentgyms.remote.protocol import error_codes
+from agentgyms.serving.channel import Parser, Terms
+from agentgyms.serving.served import EXTENSION
 from env_servers import create_app
-from env_servers.serving.channel import Parser, Terms
-from env_servers.sessions.service import EXTENSION
 
 
 def _answers(app: Any, data: bytes, session_of: Any) -> list[Any]:
@@ -222,4 +222,4 @@ def site_requests(data: bytes) -> Any:
     try:
         _answers(app, data, _visit)
     finally:
-        app.extensions[EXTENSION].visits.close_all()
+        app.extensions[EXTENSION].sessions.close_all()

@@ -14,7 +14,7 @@ from agentgyms.models.types import ServedCall
 from harness.model.tokenizer import ChatTokenizer
 from harness.prompts import tool_formats
 from harness.prompts.answers import after_thoughts, has_thoughts, outside_thoughts
-from harness.training.gateway.chat_requests import ChatMessage, ChatRequest, Refused
+from harness.training.gateway.chat_requests import ChatMessage, ChatRequest, Refused, check_plain
 from harness.types.rollout import Completion, Usage
 
 _CALL: Final = "<tool_call>"
@@ -105,10 +105,11 @@ class AnswerMaker:
 def _read(call: ServedCall) -> ToolCall:
     try:
         arguments = json.loads(call.arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
         raise Refused(f"the arguments of the call {call.id:.40} are no JSON object")
+    check_plain(arguments, f"arguments of the call {call.id:.40}")
     return ToolCall(call.name, arguments)
 
 

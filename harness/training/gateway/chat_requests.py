@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,8 +11,9 @@ from agentgyms.core.errors import BadRequest
 from agentgyms.core.serialization import decode_part
 from agentgyms.models.types import ServedCall
 from harness.types.errors import HarnessError
-from harness.types.messages import Content, ImagePart, TextPart, shared_image
+from harness.types.messages import Content, ImagePart, TextPart, shared_image, texts_of
 
+_MOST_DEPTH: Final = 64
 _PNG: Final = "data:image/png;base64,"
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 _ONLY: Final[dict[str, tuple[Any, ...]]] = {
@@ -57,6 +59,15 @@ class ChatRequest:
     stream: bool = False  # reply as a stream of events
     include_usage: bool = False  # the stream ends with token counts
 
+    @property
+    def num_characters(self) -> int:
+        """How many characters messages, calls and tools have, images aside."""
+        count = len(json.dumps(self.tools)) if self.tools else 0
+        for message in self.messages:
+            count += sum(map(len, texts_of([{"role": message.role, "content": message.content}])))
+            count += sum(len(call.name) + len(call.arguments) for call in message.calls)
+        return count
+
 
 def read(body: Any) -> ChatRequest:
     """Return the request of a body. Temperature, `top_p` and seed in it have no effect.
@@ -83,6 +94,24 @@ def read(body: Any) -> ChatRequest:
         _typed(body, "stream", bool, False),
         _typed(options, "include_usage", bool, False),
     )
+
+
+def check_plain(value: Any, what: str) -> None:
+    """Refuse texts with half a character (lone surrogates), and values that are nested too deep."""
+    level = [value]
+    for _ in range(_MOST_DEPTH):
+        texts = [one for one in level if isinstance(one, str) and not one.isascii()]
+        for text in texts:
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise Refused(f"the {what} has a lone surrogate, {text!r:.40}") from None
+        dicts = [one for one in level if isinstance(one, dict)]
+        level = [item for one in level if isinstance(one, list) for item in one]
+        level += [item for one in dicts for item in (*one, *one.values())]
+        if not level:
+            return
+    raise Refused(f"the {what} is nested deeper than {_MOST_DEPTH} levels")
 
 
 def _typed(fields: Mapping[str, Any], name: str, kind: type, *default: Any, where: str = "") -> Any:

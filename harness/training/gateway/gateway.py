@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from harness.inference.completers import Completer, Sampling
 from harness.model.tokenizer import ChatTokenizer
 from harness.training.gateway.answers import Answer, AnswerMaker
 from harness.training.gateway.chat_requests import ChatRequest, Refused
-from harness.training.gateway.env_sessions import EnvSessions
+from harness.training.gateway.env_sessions import EnvSessions, Position
 from harness.training.gateway.rollout_book import OpenRollout, RolloutBook
 from harness.training.gateway.token_memory import TokenMemory
 from harness.training.gateway.turns_of_calls import Call, from_report, from_session
 from harness.types.errors import ConfigError, ContextOverflow, ModelUnavailable
 from harness.types.messages import Message, texts_of
-from harness.types.rollout import Completion
+from harness.types.rollout import Completion, Rollout
 from harness.types.task_draws import seed_of
+
+MOST_CHARACTERS: Final = 16
+"""Most characters for a token of the context: no text has as many on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class GatewayOptions:
     seed: int = 0
     tool_format: str = "auto"  # see `agent.tool_format`
     strip_thoughts: bool = False
+    max_length: int = 2**20  # tokens of the policy's context
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,10 +89,11 @@ class Gateway:
         session is unknown or the policy cannot answer.
         """
         position = self._sessions.position(rollout.session) if rollout.session else None
+        if position:
+            self.book.check_episode(rollout.session, position.episode)
+        self._check_length(request)
         with rollout.lock:
-            before = rollout.calls[0].position if rollout.calls else None
-            if before and position and before.episode != position.episode:
-                raise Refused("the session has begun another episode: take another rollout", 409)
+            _check_same_episode(rollout, position)
             prompt = rollout.memory.prompt(request)
             call = Call("\n".join(texts_of(prompt.messages[-1:])), position)
             rollout.calls.append(call)
@@ -108,6 +113,7 @@ class Gateway:
         with rollout.lock:
             call.answer, call.weights = answer.completion, weights
             rollout.memory.remember(prompt, answer.message, answer.completion)
+        self.book.touch(rollout)
         return answer
 
     def _sampling(self, request: ChatRequest) -> Sampling:
@@ -147,15 +153,41 @@ class Gateway:
             calls = list(rollout.calls)
             if not calls or any(call.answer is None for call in calls):
                 raise Refused(f"rollout {name:.60} has no answer yet, or waits for one", 409)
-            if rollout.session and not report:
-                made = from_session(self._sessions.recording(rollout.session), calls)
-            else:
-                made = from_report(rollout.task or rollout.group, report, calls, rollout.number)
+            made = self._reported(rollout, report, calls)
             self.book.finish(rollout, made)
         self.wake()
         total = sum(turn.reward for turn in made.turns)
         figures = {"turns": len(made.turns), "reward": total, "success": made.success}
         return {"rollout_id": name, "ended": True, **figures}
+
+    def _reported(
+        self, rollout: OpenRollout, report: Mapping[str, Any], calls: Sequence[Call]
+    ) -> Rollout:
+        if not rollout.session:
+            return from_report(rollout.task or rollout.group, report, calls, rollout.number)
+        if report:
+            raise Refused(
+                f"rollout {rollout.name:.60} plays a session, which knows its rewards: send {{}}"
+            )
+        recording = self._sessions.recording(rollout.session)
+        # Episodes only count up: if this one goes on now, it was the one that was read.
+        position = self._sessions.position(rollout.session)
+        _check_same_episode(rollout, position)
+        self.book.check_episode(rollout.session, position.episode)
+        return from_session(recording, calls)
+
+    def _check_length(self, request: ChatRequest) -> None:
+        """Refuse a request that no tokens of the context hold, before it is encoded."""
+        most = MOST_CHARACTERS * self.options.max_length
+        length = request.num_characters
+        if length > most:
+            raise Refused(
+                f"the messages and tools have {length} characters, and the context has "
+                f"{self.options.max_length} tokens: shorten them",
+                400,
+                "context_length_exceeded",
+                "messages",
+            )
 
     def wake(self) -> None:
         """Wake `serve` to look for work."""
@@ -217,6 +249,14 @@ class Gateway:
             self._jobs.clear()
         for job in jobs:
             job.done.set_exception(_stopping())
+
+
+def _check_same_episode(rollout: OpenRollout, position: Position | None) -> None:
+    before = rollout.calls[0].position if rollout.calls else None
+    if before and position and before.episode != position.episode:
+        raise Refused(
+            "the session has begun another episode: drop this rollout and take another one", 409
+        )
 
 
 def _stopping() -> Refused:

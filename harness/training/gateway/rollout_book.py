@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harness.training.gateway.chat_requests import Refused
 from harness.training.gateway.token_memory import TokenMemory
@@ -15,6 +16,13 @@ from harness.training.gateway.turns_of_calls import Call
 from harness.types.rollout import Rollout
 
 MOST_OPEN: Final = 4096
+TTL_S: Final = 3600.0
+"""A rollout without a request for as long expires, and so does a group without an open one."""
+
+MOST_REWARD: Final = 1e18
+"""The largest reward: its square is finite in float32."""
+
+_LOOK_S: Final = TTL_S / 60
 _MOST_FINISHED: Final = 65536
 _LONGEST_NAME: Final = 200
 
@@ -31,6 +39,7 @@ class OpenRollout:
     memory: TokenMemory
     calls: list[Call] = field(default_factory=list)  # in the order of their requests
     num_requests: int = 0  # requests so far, with or without an answer
+    used_at: float = 0.0  # when the last request came, on the book's clock
     lock: threading.Lock = field(default_factory=threading.Lock)  # guards calls and memory
 
 
@@ -46,11 +55,25 @@ Members = dict[str, Ended | None]
 
 
 class RolloutBook:
-    """Open rollouts by name, and the groups that they belong to."""
+    """Open rollouts by name, and the groups that they belong to.
 
-    def __init__(self, group_size: int, make_memory: Callable[[], TokenMemory]) -> None:
-        self._size, self._make_memory = group_size, make_memory
+    A session is of one open rollout, and each of its episodes of one rollout. The clock is
+    monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        group_size: int,
+        make_memory: Callable[[], TokenMemory],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._size, self._make_memory, self._clock = group_size, make_memory, clock
         self._lock = threading.Lock()
+        self._players: dict[str, str] = {}  # session -> its open rollout
+        self._rewarded: OrderedDict[str, int] = OrderedDict()  # session -> last episode
+        self._changed: dict[str, float] = {}  # group -> when a member came or ended
+        self._expired: OrderedDict[str, None] = OrderedDict()
+        self._next_look = self._clock() + _LOOK_S
         self._open: dict[str, OpenRollout] = {}
         self._groups: dict[str, Members] = {}
         self._whole: deque[list[Ended]] = deque()
@@ -67,9 +90,11 @@ class RolloutBook:
             what = f"of 1 to {_LONGEST_NAME} characters"
             raise Refused(f"a call belongs to a rollout: give its id {what} in X-Rollout-Id")
         with self._lock:
+            self._expire()
             found = self._open.get(name)
             if found is None:
                 return self._begin(name, **given)
+            self.touch(found)
             for kind, value in given.items():
                 was = getattr(found, kind)
                 if value not in ("", was):
@@ -79,6 +104,18 @@ class RolloutBook:
     def _begin(self, name: str, group: str = "", task: str = "", session: str = "") -> OpenRollout:
         if name in self._finished:
             raise Refused(f"rollout {name:.60} has ended: take another id for the next one", 409)
+        if name in self._expired:
+            raise Refused(
+                f"rollout {name:.60} had no request for {TTL_S:.0f} s and expired: take another id",
+                410,
+                "expired",
+            )
+        if session in self._players:
+            raise Refused(
+                f"session {session:.40} is played by rollout {self._players[session]:.60}: give "
+                "each rollout a session of its own",
+                409,
+            )
         if not group:
             raise Refused(
                 f"rollout {name:.60} is new: give its group in X-Group-Id; the rollouts of a group "
@@ -90,8 +127,36 @@ class RolloutBook:
             raise Refused(f"{MOST_OPEN} rollouts are open: end some of them first", 429)
         self._groups.setdefault(group, {})[name] = None
         made = OpenRollout(name, group, task, session, self._begun, self._make_memory())
+        made.used_at = self._changed[group] = self._clock()
         self._open[name], self._begun = made, self._begun + 1
+        if session:
+            self._players[session] = name
         return made
+
+    def _expire(self) -> None:
+        """Drop the rollouts and groups that were abandoned; one that waits for an answer is not."""
+        if self._clock() < self._next_look:
+            return
+        self._next_look = self._clock() + _LOOK_S
+        oldest = self._clock() - TTL_S
+        for one in [one for one in self._open.values() if one.used_at < oldest]:
+            if all(call.answer is not None for call in list(one.calls)):
+                self._close(one)
+                self._leave_group(one)
+                _keep(self._expired, one.name, None)
+        for group in [group for group, at in self._changed.items() if at < oldest]:
+            if all(self._groups[group].values()):
+                del self._groups[group], self._changed[group]
+
+    def _close(self, rollout: OpenRollout) -> None:
+        del self._open[rollout.name]
+        self._players.pop(rollout.session, None)
+
+    def _leave_group(self, rollout: OpenRollout) -> None:
+        members = self._groups[rollout.group]
+        del members[rollout.name]
+        if not members:
+            del self._groups[rollout.group], self._changed[rollout.group]
 
     def find(self, name: str) -> OpenRollout:
         """Return an open rollout. Raises `Refused` if there is none."""
@@ -102,6 +167,10 @@ class RolloutBook:
         if name not in self._open:
             raise Refused(f"no rollout {name:.60} is open", 404, "no_rollout")
         return self._open[name]
+
+    def touch(self, rollout: OpenRollout) -> None:
+        """Note that a rollout is played."""
+        rollout.used_at = self._clock()
 
     def has_finished(self, name: str) -> bool:
         """Return whether a rollout has got its reward."""
@@ -114,32 +183,44 @@ class RolloutBook:
         Raises `Refused` if there is none.
         """
         with self._lock:
-            group = self._find(name).group
-            del self._open[name], self._groups[group][name]
-            if not self._groups[group]:
-                del self._groups[group]
+            found = self._find(name)
+            self._close(found)
+            self._leave_group(found)
+
+    def check_episode(self, session: str, episode: int) -> None:
+        """Raise `Refused` if an earlier rollout was rewarded for an episode of a session."""
+        with self._lock:
+            if self._rewarded.get(session, -1) >= episode:
+                raise Refused(
+                    f"episode {episode} of session {session:.40} is another rollout's: reset the "
+                    "session first",
+                    409,
+                )
 
     def finish(self, ended: OpenRollout, rollout: Rollout) -> None:
         """Add an ended rollout to its group.
 
-        Raises `Refused` if it has no score, or starts in another state than its group.
+        Raises `Refused` if it has no score, a reward that no float32 holds, or starts in another
+        state than its group.
         """
         if not rollout.turns or math.isnan(rollout.score):
             raise Refused("the episode has no turn or no score: drop the rollout", 409)
+        _check_numbers(rollout)
         with self._lock:
             if self._find(ended.name) is not ended:
                 raise Refused(f"rollout {ended.name:.60} was dropped", 409)
             members = self._groups[ended.group]
             _check_start(ended, rollout, members)
             members[ended.name] = Ended(rollout, min(call.weights for call in ended.calls))
-            del self._open[ended.name]
-            self._finished[ended.name] = None
-            if len(self._finished) > _MOST_FINISHED:
-                self._finished.popitem(last=False)
+            self._close(ended)
+            _keep(self._finished, ended.name, None)
+            if ended.session and ended.calls[0].position:
+                _keep(self._rewarded, ended.session, ended.calls[0].position.episode)
+            self._changed[ended.group] = self._clock()
             done = [one for _, one in sorted(members.items()) if one is not None]
             if len(done) == self._size:
                 self._whole.append(done)
-                del self._groups[ended.group]
+                del self._groups[ended.group], self._changed[ended.group]
 
     def take(self, count: int) -> list[list[Ended]]:
         """Return the oldest whole groups, at most `count`; members in the order of their names."""
@@ -173,3 +254,22 @@ def _check_start(ended: OpenRollout, rollout: Rollout, members: Members) -> None
             f"elsewhere: task {own[0]!r:.60}, not {start[0]!r:.60}",
             409,
         )
+
+
+def _check_numbers(rollout: Rollout) -> None:
+    """Refuse rewards and scores that training, which computes in float32, cannot hold."""
+    rewards = [turn.reward for turn in rollout.turns]
+    for value in (*rewards, sum(rewards), rollout.score):
+        if not abs(value) <= MOST_REWARD:
+            raise Refused(
+                f"a reward or score of {value:.3g} is too large: expected at most "
+                f"{MOST_REWARD:g}, for each turn and for all together"
+            )
+
+
+def _keep(kept: OrderedDict[str, Any], name: str, value: Any) -> None:
+    """Keep a value under a name, as the last of at most `_MOST_FINISHED`."""
+    kept.pop(name, None)
+    kept[name] = value
+    if len(kept) > _MOST_FINISHED:
+        kept.popitem(last=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
+import os
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
@@ -12,13 +12,22 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from agentgyms.core import serialization
-from agentgyms.core.errors import BadRequest
+from agentgyms.core.errors import BadOption, BadRequest
+from agentgyms.remote.protocol import framing
+from agentgyms.serving.cross_site import HOSTS_VARIABLE, OwnNames
+from agentgyms.serving.served import EXTENSION, Connected, State, counted
+from agentgyms.serving.token_access import TOKEN_HEADERS, Access
 from harness.training.gateway import anthropic_messages, chat_requests, openai_replies
 from harness.training.gateway.chat_requests import Refused
 from harness.training.gateway.gateway import Gateway
 from harness.training.gateway.rollout_book import OpenRollout
+from harness.types.errors import ConfigError
 
 MAX_BODY_BYTES: Final = 2**24
+MAX_CLIENTS: Final = 1024
+
+_PURPOSE: Final = "agentgyms gateway"
+_PUBLIC_PATH: Final = "/healthz"
 
 _log = logging.getLogger(__name__)
 
@@ -28,10 +37,20 @@ def create_app(gateway: Gateway, token: str = "", max_body_bytes: int = MAX_BODY
 
     An agent names its rollout in the header `X-Rollout-Id`, or in the address: `/rollouts/ID` has
     the same routes. `token` is a bearer token, or the key of Anthropic's clients; "" for none.
+    Without one, it answers at addresses, `localhost`, names without a dot, and the names in
+    `AGENTGYMS_ALLOWED_HOSTS`. Raises `ConfigError` if no client can send the token.
     """
     app = Flask("harness.training.gateway", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
-    app.before_request(lambda: _check_access(token))
+    try:
+        access = Access(framing.check_token(token), _PURPOSE, takes_key=True)
+    except BadOption as e:
+        raise ConfigError(str(e)) from None
+    state = State(access, max_body_bytes, Connected(MAX_CLIENTS))
+    app.extensions[EXTENSION] = state
+    app.wsgi_app = counted(app.wsgi_app, state.count)  # type: ignore[assignment]
+    names = OwnNames(os.environ.get(HOSTS_VARIABLE, "").split())
+    app.before_request(lambda: _check_access(access, names))
     app.register_error_handler(Exception, _error)
     app.add_url_rule("/healthz", "healthz", lambda: _reply({"status": "ok"}))
     views: dict[str, Callable[..., Response]] = {
@@ -103,15 +122,14 @@ def _has_left() -> Callable[[], bool]:
     return left
 
 
-def _check_access(token: str) -> None:
-    """Refuse a request without the token; without one, a page of any site."""
-    if not token:
-        if "Origin" in request.headers:
-            raise Refused("this gateway has no token: no page of a site may use it", 403)
+def _check_access(access: Access, names: OwnNames) -> None:
+    """Refuse a request without the token; without one, a page of another site."""
+    if request.path == _PUBLIC_PATH:
         return
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    given = given or request.headers.get("X-Api-Key", "")
-    if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode()):
+    mistake = names.mistake(request) if access.is_open else ""
+    if mistake:
+        raise Refused(mistake, 403)
+    if not access.has_token({n: request.environ.get(f"HTTP_{n}", "") for n in TOKEN_HEADERS}):
         raise Refused("the bearer token is missing or wrong", 401, "unauthorized")
 
 
@@ -119,9 +137,11 @@ def _body() -> Any:
     """Return the request's JSON value; an empty body stands for an empty object."""
     content = request.get_data(cache=False)
     try:
-        return serialization.loads(content, "body") if content else {}
+        value = serialization.loads(content, "body") if content else {}
     except BadRequest as e:
         raise Refused(str(e), 400, "bad_json") from None
+    chat_requests.check_plain(value, "body")
+    return value
 
 
 def _error(error: Exception) -> Response:

@@ -13,14 +13,13 @@ from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy
 from harness.training.gateway.env_sessions import EnvSessions
 from harness.training.gateway.gateway import Gateway, GatewayOptions
-from harness.training.gateway.server import TOKEN_VARIABLE, GatewayServer
+from harness.training.gateway.server import TOKEN_VARIABLE, listen
 from harness.training.gateway.web import create_app
 from harness.training.players.player import StepRollouts, rollout_figures
 from harness.types.errors import ConfigError
 from harness.types.rollout import OnFinish, Rollout
 
-_ROLLOUTS = 1
-"""Stream of random numbers, the same as for the harness's rollouts."""
+_GRACE_S = 5.0
 
 
 class OutsideAgents:
@@ -56,13 +55,14 @@ class OutsideAgents:
             config.run.seed,
             agent.tool_format,
             agent.thoughts == "strip",
+            policy.max_length,
         )
         sessions = EnvSessions([urls] if isinstance(urls, str) else urls, token)
         self.gateway = Gateway(completer, policy.chat_tokenizer, options, sessions)
         own = os.environ.get(TOKEN_VARIABLE, "")
         address = read_address(str(config.rollout.gateway))
         threads = config.rollout.max_batch + 8  # so that rewards come in while answers wait
-        self.server = GatewayServer(create_app(self.gateway, own), address, threads, own)
+        self.server = listen(create_app(self.gateway, own), address, threads, own)
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
         """Return the oldest whole groups once there are enough for a step."""
@@ -83,4 +83,4 @@ class OutsideAgents:
     def close(self) -> None:
         """Refuse the waiting requests, and stop listening."""
         self.gateway.close()
-        self.server.stop()
+        self.server.drain(_GRACE_S)

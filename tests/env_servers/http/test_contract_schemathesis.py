@@ -7,9 +7,9 @@ from typing import Any, Final
 import pytest
 from server_faults import CORRIDOR, TOKEN
 
+from agentgyms.serving import guesses
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving import guesses
-from env_servers.serving.server import Server
 
 schemathesis = pytest.importorskip("schemathesis")
 engine: Any = pytest.importorskip("schemathesis.engine")

@@ -19,9 +19,9 @@ from agentgyms import registration
 from agentgyms.core import arguments, images
 from agentgyms.core.errors import BadOption
 from agentgyms.envs.searchqa.sources import closed_world_retriever
+from agentgyms.serving.addresses import is_loopback
 from env_servers import create_app
 from env_servers.retriever.app import create_retriever_app
-from env_servers.serving.server import is_loopback
 from env_servers.webshop_site.app import create_site
 
 # --- what is told to a server that listens -------------------------------------------------------
@@ -199,7 +199,7 @@ def test_a_name_that_is_made_to_lead_here_reads_nothing(path):
     foreign = {"Host": "evil.example:8000"}
     api = Api(create_app(CORRIDOR, token=""))
     assert code(api.get(path, headers=foreign)) == (401, "unauthorized")
-    assert "--allow-host" in api.response.get_data(as_text=True)
+    assert "AGENTGYMS_ALLOWED_HOSTS" in api.response.get_data(as_text=True)
     assert api.get("/healthz", headers=foreign)[0] == api.get("/readyz", headers=foreign)[0] == 200
     with_token = Api(create_app(CORRIDOR, token=TOKEN))
     bearer = {"Authorization": f"Bearer {TOKEN}"}

@@ -18,9 +18,9 @@ from agentgyms.core import keys
 from agentgyms.core.env import Outcome, TextEnv
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.recording import recorder
+from agentgyms.serving.served import EXTENSION
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
-from env_servers.sessions.service import EXTENSION
 from tests.contrast import LOW_CONTRAST
 
 pytestmark = pytest.mark.browser

@@ -1,5 +1,6 @@
 """Environments as tools of the Model Context Protocol, called by the protocol's own client."""
 
+import os
 import subprocess
 import sys
 
@@ -153,3 +154,15 @@ def test_an_address_that_is_none_is_told_in_one_line():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "error: --http must be HOST:PORT, such as 127.0.0.1:8400, got '8400'\n"
+
+
+@pytest.mark.adapters
+def test_beyond_this_machine_it_wants_a_token():
+    python = os.environ["AGENTGYMS_ADAPTERS_PYTHON"]
+    command = [python, "-m", "agentgyms", "mcp", "Corridor", "--http", "0.0.0.0:8400"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: 0.0.0.0 can be reached from other machines, and there is no token: set "
+        "AGENTGYMS_MCP_TOKEN, or listen on 127.0.0.1\n"
+    )

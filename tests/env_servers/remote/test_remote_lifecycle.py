@@ -14,8 +14,8 @@ import requests
 from server_faults import CORRIDOR, HURRIED, TOKEN
 
 from agentgyms.remote import InProcessTransport, RemoteEnv, RemoteVectorEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from server_faults import CORRIDOR, TOKEN, importable_environments
 import agentgyms
 from agentgyms import testing
 from agentgyms.remote import InProcessTransport, RemoteEnv
+from agentgyms.serving.server import Server
 from agentgyms.testing.playing import plain
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 IDS = importable_environments(browser=True)
 

@@ -21,8 +21,8 @@ from agentgyms.core.errors import SessionLost
 from agentgyms.envs import corridor
 from agentgyms.envs.corridor import CorridorEnv
 from agentgyms.remote import InProcessTransport, Patience, RemoteEnv, RemoteVectorEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 
 def test_the_episode_moves_to_the_second_server():

@@ -15,8 +15,8 @@ from vector_comparison import MODES, Counting, assert_equal, compare, local, rem
 
 from agentgyms.core import errors
 from agentgyms.remote import InProcessTransport, RemoteVectorEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -20,10 +20,10 @@ import pytest
 from click.testing import CliRunner
 
 from agentgyms import make_group, testing
+from agentgyms.serving import open_files
+from agentgyms.serving.channel import MOST_QUEUED
 from env_servers import Server, create_app
 from env_servers.gate import MOST_CONNECTIONS, main
-from env_servers.serving import open_files
-from env_servers.serving.channel import MOST_QUEUED
 
 CORRIDOR = "agentgyms/Corridor-v0"
 DESCRIPTION = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -12,9 +12,9 @@ import pytest
 import requests
 from server_faults import CORRIDOR, TOKEN, Clock
 
+from agentgyms.serving import channel, guesses
+from agentgyms.serving.guesses import Guesses
 from env_servers import Server, create_app
-from env_servers.serving import channel, guesses
-from env_servers.serving.guesses import Guesses
 
 LIMIT_S: Final = 30.0
 

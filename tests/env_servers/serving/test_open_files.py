@@ -19,8 +19,8 @@ from server_faults import CORRIDOR, FAULTY, TOKEN, Api, FaultyEnv, code
 from agentgyms import make_group
 from agentgyms.core.errors import ServerUnavailable
 from agentgyms.remote import Patience, RemoteEnv, RemoteVectorEnv
+from agentgyms.serving import open_files
 from env_servers import Server, create_app
-from env_servers.serving import open_files
 
 APPWORLD: Final = "agentgyms/AppWorld-v0"
 PATIENT: Final = Patience(attempts=4, pause_s=0.01, full_s=0, lost_s=0)

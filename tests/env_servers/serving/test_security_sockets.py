@@ -15,8 +15,8 @@ import pytest
 import requests
 from server_faults import CORRIDOR, TOKEN, FaultyEnv
 
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 HOST: Final = b"Host: localhost\r\n"
 BEARER: Final = f"Authorization: Bearer {TOKEN}\r\n".encode()

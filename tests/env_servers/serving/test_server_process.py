@@ -19,9 +19,10 @@ from click.testing import CliRunner
 from server_faults import CORRIDOR, FAULTY, FaultyEnv
 
 from agentgyms.remote import RemoteEnv
+from agentgyms.serving.addresses import is_loopback
+from agentgyms.serving.server import Server
 from env_servers import create_app
 from env_servers.__main__ import main
-from env_servers.serving.server import Server, is_loopback
 
 
 def _start(*arguments: str, env_id: str = CORRIDOR, **variables: str) -> subprocess.Popen[str]:

@@ -12,10 +12,10 @@ import pytest
 import requests
 from server_faults import CORRIDOR, TOKEN
 
+from agentgyms.serving import connection_limits
+from agentgyms.serving.channel import MOST_QUEUED
 from env_servers import Server, create_app
 from env_servers.http.openapi.document import document_text
-from env_servers.serving import connection_limits
-from env_servers.serving.channel import MOST_QUEUED
 
 DESCRIPTION: Final = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
 REPLY: Final = len(document_text()) + 1000

@@ -2,7 +2,7 @@
 
 import threading
 
-from env_servers.serving.connection_limits import LatestFirst
+from agentgyms.serving.connection_limits import LatestFirst
 from env_servers.sessions.closed_sessions import ClosedSessions
 
 

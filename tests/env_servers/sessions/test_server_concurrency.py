@@ -11,8 +11,8 @@ import pytest
 from server_faults import CORRIDOR, TOKEN, importable_environments
 
 from agentgyms import testing
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 
 @pytest.mark.parametrize("env_id", importable_environments())

@@ -10,8 +10,8 @@ import pytest
 from chat_server import ChatServer
 from evaluation_helpers import config, episodes, forgetful, result, served, started, written
 
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 from harness.preflight import recorded_files
 from harness.reporting import run_and_report
 from harness.rollouts.search.best_of import SELECT

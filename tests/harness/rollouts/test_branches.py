@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from agentgyms.recording import replay
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 from harness import prompts
 from harness.config.rollout_settings import BranchConfig
 from harness.credit import TurnTable

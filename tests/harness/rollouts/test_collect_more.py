@@ -12,8 +12,8 @@ from function_actor import FunctionActor
 
 from agentgyms.core.errors import EnvUnavailable
 from agentgyms.envs.corridor import CorridorEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 from harness import prompts
 from harness.config import TinyConfig
 from harness.inference.completers import Sampling

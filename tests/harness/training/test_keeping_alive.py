@@ -22,8 +22,8 @@ from run_contents import left
 
 from agentgyms.core.errors import EnvUnavailable
 from agentgyms.envs.corridor import CorridorEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 from harness import config as configs
 from harness.config import Config
 from harness.distributed.signals import Abandoned, StopSignal

@@ -19,8 +19,8 @@ from attacks import BREAKING, READING, UNGUARDED
 
 from agentgyms.envs.appworld.env import AppWorldEnv
 from agentgyms.envs.appworld.sandbox import code_check, executors
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 SECRET = "sesame-7f3a91"
 ATTACKS = {**READING, **BREAKING}

@@ -15,9 +15,9 @@ from agentgyms import testing
 from agentgyms.core.errors import BadSnapshot, ReplayMismatch
 from agentgyms.envs.appworld.env import AppWorldEnv
 from agentgyms.envs.appworld.sandbox import code_extraction, executors
+from agentgyms.serving.server import Server
 from agentgyms.testing.playing import plain
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 ENV_ID = "agentgyms/AppWorld-v0"
 UNWRITABLE = (f"kept = 0x{'f' * 4000}",)

@@ -19,7 +19,7 @@ from agentgyms.envs.appworld.sandbox.forkserver import (
     role_environment,
 )
 from agentgyms.processes import workers as counted
-from env_servers.serving import open_files
+from agentgyms.serving import open_files
 
 BEGIN = {"begin": {"apis": {}, "now": "2024-02-29T12:00:00", "seed": 1}}
 BEGIN["begin"] |= {"chance": "try_1", "memory_mb": 256}
@@ -246,7 +246,7 @@ def test_no_secret_of_this_process_reaches_a_child(server, monkeypatch):
 _PARENT = """
 import os, sys, time
 from agentgyms.processes import workers as counted
-from env_servers.serving import open_files
+from agentgyms.serving import open_files
 from agentgyms.envs.appworld.sandbox.forkserver import ForkServer, role_command, role_environment
 command = role_command(sys.executable, "executor", {"kind": "mini"}, site_packages=False)
 server = ForkServer(command, environment=role_environment())

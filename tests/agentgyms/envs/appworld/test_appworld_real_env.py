@@ -13,9 +13,9 @@ import agentgyms
 from agentgyms import testing
 from agentgyms.envs.appworld.env import AppWorldEnv
 from agentgyms.envs.appworld.sandbox import executors
+from agentgyms.serving.server import Server
 from agentgyms.testing.playing import plain
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 pytestmark = [pytest.mark.appworld, pytest.mark.usefixtures("generated_roots")]
 ENV_ID = "agentgyms/AppWorld-v0"

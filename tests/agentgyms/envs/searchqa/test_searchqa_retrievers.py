@@ -23,11 +23,11 @@ from agentgyms.envs.searchqa.http_retriever import (
 from agentgyms.envs.searchqa.sources import closed_world_retriever
 from agentgyms.remote import InProcessTransport, RemoteEnv
 from agentgyms.remote.transport import Reply
+from agentgyms.serving.served import EXTENSION, Connected, State
+from agentgyms.serving.server import Server
+from agentgyms.serving.token_access import Access
 from env_servers import create_app
-from env_servers.retriever.app import SearchService, create_retriever_app
-from env_servers.serving.server import Server
-from env_servers.sessions.service import EXTENSION
-from env_servers.sessions.token_access import Access
+from env_servers.retriever.app import create_retriever_app
 
 ENV_ID = "agentgyms/SearchQA-v0"
 HURRIED = {"patience_s": 0.6, "timeout_s": (1, 5)}
@@ -181,7 +181,7 @@ class Faulty:
             self.ports.append(request.environ["REMOTE_PORT"])
             return answer(next(numbers))
 
-        app.extensions[EXTENSION] = SearchService(Access("", "search"), 2**20, 8)
+        app.extensions[EXTENSION] = State(Access("", "search"), 2**20, Connected(8))
         self.server = Server(app)
 
     def __enter__(self):

@@ -27,8 +27,8 @@ from agentgyms.envs.webshop.browser.launch import find_binaries
 from agentgyms.envs.webshop.env import WebShopEnv
 from agentgyms.processes import workers
 from agentgyms.remote import InProcessTransport, RemoteEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 from env_servers.webshop_site.app import Offer, create_site
 from tests.contrast import LOW_CONTRAST
 

@@ -13,8 +13,8 @@ from agentgyms.data import datasets
 from agentgyms.envs.webshop import sources
 from agentgyms.envs.webshop.env import WebShopEnv
 from agentgyms.remote import InProcessTransport, RemoteEnv
+from agentgyms.serving.server import Server
 from env_servers import create_app
-from env_servers.serving.server import Server
 
 ENV_ID = "agentgyms/WebShop-v0"
 MODES = [

@@ -13,7 +13,7 @@ from markupsafe import escape
 from werkzeug.test import create_environ, run_wsgi_app
 
 from agentgyms.envs.webshop.rules.session import Shop, ShopSession
-from env_servers.sessions.service import EXTENSION
+from agentgyms.serving.served import EXTENSION
 from env_servers.webshop_site.__main__ import main
 from env_servers.webshop_site.app import MAX_QUERY, Offer, create_site
 from env_servers.webshop_site.browser_control import answer_requests
@@ -440,7 +440,7 @@ def test_many_people_at_once(make_site):
     for thread in threads:
         thread.join()
     assert not errors
-    assert len(app.extensions[EXTENSION].visits) == 16
+    assert len(app.extensions[EXTENSION].sessions) == 16
 
 
 def test_one_visit_in_two_windows_at_once(person):
@@ -477,7 +477,7 @@ def test_every_answer_has_the_headers_that_protect_it(person):
 def test_looking_without_asking_for_a_page_begins_no_visit(make_site):
     app = make_site()
     assert app.test_client().head("/").status_code == 200
-    assert len(app.extensions[EXTENSION].visits) == 0
+    assert len(app.extensions[EXTENSION].sessions) == 0
 
 
 def test_small_files(person):
@@ -563,7 +563,7 @@ def talk(visits, *requests):
 
 @pytest.fixture
 def visits():
-    return create_site(None).extensions[EXTENSION].visits
+    return create_site(None).extensions[EXTENSION].sessions
 
 
 @pytest.fixture

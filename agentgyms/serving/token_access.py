@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Mapping
 from typing import Final
 
 from flask import Request, Response
+
+TOKEN_HEADERS: Final = ("AUTHORIZATION", "X_API_KEY")
+"""Headers in which clients send a token, by their names in WSGI."""
 
 _BEARER: Final = b"Bearer "
 
@@ -13,14 +17,14 @@ _BEARER: Final = b"Bearer "
 class Access:
     """A token, and the cookie that proves that somebody typed it.
 
-    The token "" admits every request.
+    The token "" admits every request. With `takes_key`, the header `X-Api-Key` may hold it too.
 
     The cookie holds a proof of the token for one `purpose`, such as a page, and not the token.
     Scripts cannot read it and other sites' pages do not send it.
     """
 
-    def __init__(self, token: str, purpose: str) -> None:
-        self._token = token.encode()
+    def __init__(self, token: str, purpose: str, *, takes_key: bool = False) -> None:
+        self._token, self._takes_key = token.encode(), takes_key
         self._proof = hmac.new(self._token, purpose.encode(), "sha256").hexdigest()
 
     @property
@@ -33,12 +37,19 @@ class Access:
         given = authorization.encode("utf-8", "surrogateescape")
         return not self._token or hmac.compare_digest(given, _BEARER + self._token)
 
-    def has_token(self, authorization: str, cookies: str) -> bool:
-        """Return whether headers carry the token, or its proof in any cookie; in constant time."""
-        if self.bears(authorization):
+    def has_token(self, headers: Mapping[str, str]) -> bool:
+        """Return whether headers carry the token, or its proof in any cookie; in constant time.
+
+        `headers` have their names in WSGI, such as `AUTHORIZATION` and `X_API_KEY`.
+        """
+        if self.bears(headers.get("AUTHORIZATION", "")):
+            return True
+        if self._takes_key and self.knows(headers.get("X_API_KEY", "")):
             return True
         proof = self._proof.encode()
-        given = (part.partition("=")[2].strip() for part in cookies.split(";") if part)
+        given = (
+            part.partition("=")[2].strip() for part in headers.get("COOKIE", "").split(";") if part
+        )
         return any(
             hmac.compare_digest(value.encode("utf-8", "surrogateescape"), proof) for value in given
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -16,8 +16,9 @@ from waitress.receiver import ChunkedReceiver
 from waitress.task import ErrorTask, Task, WSGITask
 from waitress.utilities import BadRequest
 
-from env_servers.serving.guesses import Guesses
-from env_servers.sessions import requester
+from agentgyms.serving.guesses import Guesses
+from agentgyms.serving.served import LEFT_FOR_S
+from agentgyms.serving.token_access import TOKEN_HEADERS
 
 MOST_HEADER_BYTES: Final = 1 << 15
 """Longest head of a request, and most bytes between the chunks of a body."""
@@ -35,11 +36,11 @@ MOST_QUEUED: Final = 8
 class Terms(NamedTuple):
     """The conditions on which a server keeps requests.
 
-    `has_token` decides from the headers Authorization and Cookie whether a client has the token,
-    `max_body_bytes` is the longest body of one that has.
+    `has_token` decides from the headers whether a client has the token, `max_body_bytes` is the
+    longest body of one that has.
     """
 
-    has_token: Callable[[str, str], bool]
+    has_token: Callable[[Mapping[str, str]], bool]
     max_body_bytes: int
 
 
@@ -76,8 +77,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
             parsed = super().parse_header(header_plus)
         except ValueError as e:
             raise ParsingError("a number or an address that is none") from e
-        headers = self.headers
-        known = self._terms.has_token(headers.get("AUTHORIZATION", ""), headers.get("COOKIE", ""))
+        known = self._terms.has_token(self.headers)
         if known:
             self._met()
         if self.body_rcv is not None:
@@ -131,7 +131,8 @@ class _OnePacket(Task):  # type: ignore[misc]  # waitress has no types
         if not self.status.startswith("401"):
             return False
         headers: dict[str, str] = self.request.headers
-        return "AUTHORIZATION" in headers or headers.get("CONTENT_TYPE", "").startswith(_FORM)
+        tried = any(name in headers for name in TOKEN_HEADERS)
+        return tried or headers.get("CONTENT_TYPE", "").startswith(_FORM)
 
 
 class _Request(_OnePacket, WSGITask):  # type: ignore[misc]
@@ -140,7 +141,7 @@ class _Request(_OnePacket, WSGITask):  # type: ignore[misc]
     def get_environment(self) -> dict[str, Any]:
         """Return the request's WSGI environment; it tells whether the client is still there."""
         environ: dict[str, Any] = super().get_environment()
-        environ[requester.LEFT_FOR_S] = self.channel.left_for_s
+        environ[LEFT_FOR_S] = self.channel.left_for_s
         return environ
 
 

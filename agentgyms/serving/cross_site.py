@@ -13,6 +13,9 @@ from flask import Request, Response
 from agentgyms.core.errors import BadOption
 from agentgyms.remote.protocol import framing
 
+HOSTS_VARIABLE: Final = "AGENTGYMS_ALLOWED_HOSTS"
+"""Variable with further names of a server, separated by blanks."""
+
 _MOST_KEPT: Final = 64
 _PREFLIGHT: Final = {
     "Access-Control-Allow-Methods": "GET, POST, DELETE",
@@ -85,7 +88,7 @@ class OwnNames:
         if host is not None and not self._has(f"//{host}"):
             return (
                 f"this server has no token and does not know the name {request.host!r:.80}: use "
-                "its address, or start it with a token or with --allow-host NAME"
+                f"its address, or start it with a token or with {HOSTS_VARIABLE}=NAME"
             )
         if not may_be_foreign and self._is_foreign(request):
             return (

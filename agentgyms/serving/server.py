@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import waitress
 from flask import Flask
 from waitress import wasyncore
 
 from agentgyms.remote.protocol import error_codes
-from env_servers.serving import open_files
-from env_servers.serving.channel import IN_MEMORY, MOST_HEADER_BYTES, Channel, Terms
-from env_servers.serving.connection_limits import ConnectionLimiter, Threads
-from env_servers.serving.guesses import Guesses
-from env_servers.sessions.service import EXTENSION
-from env_servers.sessions.token_access import Access
+from agentgyms.serving import open_files
+from agentgyms.serving.channel import IN_MEMORY, MOST_HEADER_BYTES, Channel, Terms
+from agentgyms.serving.connection_limits import ConnectionLimiter, Threads
+from agentgyms.serving.guesses import Guesses
+from agentgyms.serving.served import EXTENSION, Served
 
 log = logging.getLogger(__name__)
 
@@ -32,44 +29,11 @@ _BODY_MARGIN: Final = 8  # bodies this many times too long still get an error of
 _POLL_S: Final = 0.02
 
 
-class Clients(Protocol):
-    """The clients that may be connected at a time, and the seconds for which one may be silent.
-
-    `files_each` counts the files of a client's session, beside its connection.
-    """
-
-    files_each: int
-    max_sessions: int
-    ttl_s: float
-
-    def close_all(self) -> None:
-        """Close what clients have opened."""
-
-
-class Served(Protocol):
-    """The state at `app.extensions[EXTENSION]` of an application that a `Server` serves.
-
-    The server sets `draining` when requests are to be refused, and `waiting` to a function that
-    returns how many requests wait for a thread. `in_flight` are being answered now. `access`
-    decides who has the token.
-    """
-
-    access: Access
-    draining: bool
-    in_flight: int
-    waiting: Callable[[], int]
-    max_body_bytes: int
-
-    @property
-    def sessions(self) -> Clients:
-        """The application's clients."""
-
-
 class Server:
     """One application behind one listening socket.
 
     Args:
-        app: Made by `create_app` or `create_retriever_app`.
+        app: An application with a state, see `served`.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one; see `url`.
         threads: Requests handled at a time, probes aside; None takes one per session, at most 64.
@@ -204,13 +168,3 @@ def _install(limiter: ConnectionLimiter, server: Any) -> None:
         limiter.make_room()  # at the limit no connection is accepted that would see to it
 
     server.accept, server.handle_accept, server.maintenance = take_one, accept_one, maintain
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a server bound to `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,0 +1,46 @@
+"""A program that waits for its standard input ends at its first signal, and cleans up."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+from agentgyms.processes.signals import run_until_signal
+def work():
+    print("begun", flush=True)
+    line = sys.stdin.readline()
+    if line == "fail\\n":
+        raise SystemExit("failed")
+run_until_signal(work, lambda: print("cleaned", flush=True))
+print("after", flush=True)
+"""
+
+
+@pytest.fixture
+def program():
+    command = [sys.executable, "-c", PROGRAM]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout.readline() == "begun\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_ends_what_waits_for_input(program, number):
+    program.send_signal(number)
+    assert program.wait(60) == 0
+    assert program.stdout.read() == "cleaned\n"
+    assert program.stderr.read() == ""
+
+
+@pytest.mark.parametrize(("line", "status", "shown"), [("", 0, "after\n"), ("fail\n", 1, "")])
+def test_the_end_of_input_ends_it_too(program, line, status, shown):
+    said, errors = program.communicate(line, 60)
+    assert (program.returncode, said) == (status, f"cleaned\n{shown}")
+    assert errors == ("failed\n" if status else "")
