@@ -150,7 +150,10 @@ ROOM = ("; 1", "#####", "#@$.#", "#####", "", "; 2", "######", "#@ $.#", "######
 
 READERS = {
     "recording": Reader(
-        ("agentgyms/recording/recording_format.py",), recorded, recording_format.read
+        ("agentgyms/recording/recording_format.py",),
+        recorded,
+        recording_format.read,
+        ends=False,  # a line that was cut is left out
     ),
     "episodes": Reader(("harness/evaluation/episodes.py",), evaluated, episodes.read),
     "rollouts": Reader(
@@ -250,6 +253,7 @@ OWN_FILES = {
     "agentgyms/adapters/export/rows.py": "see FOLDERS",
     "harness/preflight/recorded_files.py": "names of files alone",
     "harness/evaluation/model_source.py": "digests of a model's files",
+    "harness/audit/truth_sets.py": "arrays, whose texts are JSON",
     "agentgyms/envs/webshop/goals/goal_arrays.py": "a catalogue that this package built",
     "agentgyms/envs/webshop/storage/array_files.py": "a catalogue that this package built",
     "harness/model/weights/converted/cache.py": "the cache of converted models",
@@ -258,7 +262,6 @@ OWN_FILES = {
     "harness/runs/folder_lock.py": "locks",
     "harness/training/gateway/env_sessions.py": "what a server answers",
     "harness/evaluation/baselines/searching.py": "the recordings it has just written",
-    "harness/reporting/leaderboard/verification.py": "recordings, read before by episodes",
 }
 """Modules that use the reader, and read nothing of their own that users bring."""
 

@@ -16,7 +16,7 @@ PRINTS_ITSELF = {
     "agentgyms/core/imports.py": "a fixed text",
     "env_servers/gate.py": "its own address",
     "env_servers/retriever/__main__.py": "a count and a path of the caller",
-    "env_servers/serving/command_lines.py": "its own address",
+    "agentgyms/serving/until_signal.py": "its own address",
     "env_servers/webshop_site/__main__.py": "JSON",
     "harness/config/__main__.py": "its own page",
     "harness/distributed/joining.py": "a fixed text",
