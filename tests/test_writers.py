@@ -19,7 +19,11 @@ DATABASE = "an SQLite file, which has a journal"
 NO_CONTENT = "a lock or a device: its content is not kept"
 READ = "read only"
 
+LOG = "the log of an error, new each time: a cut one is still read"
+
 WRITERS = {
+    "agentgyms/cli/last_resort.py": LOG,
+    "agentgyms/cli/streams.py": NO_CONTENT,
     "agentgyms/data/archives.py": NEW,
     "agentgyms/data/datasets.py": NEW,
     "agentgyms/data/download.py": RESUMED,
