@@ -16,6 +16,11 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True, **style: Any)
     click.secho(visible(str(text)), err=err, nl=nl, **style)
 
 
+def echo_styled(text: str) -> None:
+    """Print a text with styles of its own; words of others in it are escaped already."""
+    click.echo(text)
+
+
 def echo_data(text: str) -> None:
     """Print rows for programs, unchanged unless a terminal shows them."""
     shown = sys.stdout is not None and sys.stdout.isatty()

@@ -159,10 +159,10 @@ def _smallest_type(returns: Floats) -> type[np.generic]:
 
 
 def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str, Any]]:
-    head = parse_json(found["head"].tobytes())
+    head = _json(found["head"])
     if head["format"] != FORMAT:
         raise ValueError(f"its format is {head['format']!r:.40}, expected {FORMAT}")
-    words = parse_json(found["words"].tobytes())
+    words = _json(found["words"])
     names = {name: [words[i] for i in found[name]] for name in _NAMES}
     numbers = {name: found[name] for name in (*_NUMBERS, _SCORE) if name in found or name != _SCORE}
     turns = TurnTable.from_columns(**numbers, **names)
@@ -178,10 +178,14 @@ def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str,
     if ("taken" in optional) != ("equal" in optional) or not fits:
         raise ValueError("its probabilities or gradients are not whole")
     truth = Truth(turns, returns, options, Cost(**head["cost"]), **optional)
-    tasks = tuple(map(str, parse_json(found["tasks"].tobytes())))
+    tasks = tuple(map(str, _json(found["tasks"])))
     return TruthSet(truth, tasks, head["about"]), head
 
 
 def _bytes_of(value: Any) -> NDArray[np.uint8]:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def _json(found: NDArray[Any]) -> Any:
+    return parse_json(found.tobytes().decode("utf-8", "surrogatepass"))

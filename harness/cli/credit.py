@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentgyms.cli.printing import echo
+from agentgyms.cli.printing import echo, echo_styled
 from agentgyms.core import imports
 from harness.cli.audit import audit
 from harness.cli.output import write
@@ -105,7 +105,7 @@ def _print(recorded: RecordedRollouts, results: list[Credit], group: int | None)
     width = shutil.get_terminal_size((120, 24)).columns
     echo(text.summary(recorded, results))
     for number in shown:
-        echo(f"\n{text.table(recorded, results, number, width)}")
+        echo_styled(f"\n{text.table(recorded, results, number, width)}")
     if group is None and len(shown) < len(known):
         echo(f"\ngroup {shown[0]} of {len(known)}: --group shows another, --csv all of them")
 

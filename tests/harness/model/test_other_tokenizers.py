@@ -124,7 +124,7 @@ def test_an_answer_ends_and_is_learned_to_end_where_the_template_ends_it(tmp_pat
     policy = Policy.load(saved(base_tokenizer(), tmp_path), "cpu")
     end, text_end = policy.tokenizer.convert_tokens_to_ids([tiny.TURN_END, tiny.END_OF_TEXT])
     assert policy.stop_ids == {end, text_end}
-    row = sft._sample(policy, Demonstration(ASK, "look"))
+    row = sft._answer(policy, Demonstration(ASK, "look"))
     assert row.response_ids == (*policy.encode("look"), end)
     chat = [*ASK, {"role": "assistant", "content": "look", "token_ids": row.response_ids}, *ASK]
     written = policy.tokenizer.apply_chat_template(
