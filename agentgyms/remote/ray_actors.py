@@ -26,6 +26,7 @@ SCHEME: Final = "ray://"
 MESSAGES: Final = 4
 """Most messages that an actor has at a time; requests that come meanwhile share the next one."""
 _PAUSE_S: Final = 0.5
+_SHUT_DOWN: Final = "Ray is shut down in this process"
 
 _started: dict[tuple[object, ...], list[RayTransport]] = {}
 _starting = threading.Lock()
@@ -110,6 +111,8 @@ class RayTransport:
 
         if not self._runs:
             raise ServerUnavailable(self._why)
+        if not ray.is_initialized():  # a call would connect to the cluster anew
+            raise ServerUnavailable(_SHUT_DOWN)
         try:
             replies: list[Reply] = ray.get(self._actor.answer.remote(requests), timeout=timeout_s)
         except ray.exceptions.GetTimeoutError:
@@ -129,6 +132,9 @@ class RayTransport:
         import ray
 
         while True:
+            if not ray.is_initialized():  # a call would connect to the cluster anew
+                self._why = _SHUT_DOWN
+                break
             try:
                 ray.get(self._actor.answer.remote(()))
             except ray.exceptions.ActorUnavailableError:

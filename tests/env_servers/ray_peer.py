@@ -109,6 +109,10 @@ class TwoNodes:
         import ray
 
         ray.shutdown()
+        for thread in threading.enumerate():
+            if thread.name == "ray actor":  # it looks for the actors that were killed
+                thread.join()
+        assert not ray.is_initialized(), "a thread has connected anew"
         self.cluster.shutdown()
 
 

@@ -1,12 +1,11 @@
 """Environments as tools of the Model Context Protocol, called by the protocol's own client."""
 
-import os
 import subprocess
 import sys
 
 import gymnasium as gym
 import pytest
-from adapter_peers import peer
+from adapter_peers import PYTHON, ROOT, peer
 from ports import free_port
 
 import agentgyms
@@ -158,9 +157,8 @@ def test_an_address_that_is_none_is_told_in_one_line():
 
 @pytest.mark.adapters
 def test_beyond_this_machine_it_wants_a_token():
-    python = os.environ["AGENTGYMS_ADAPTERS_PYTHON"]
-    command = [python, "-m", "agentgyms", "mcp", "Corridor", "--http", "0.0.0.0:8400"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [PYTHON, "-m", "agentgyms", "mcp", "Corridor", "--http", "0.0.0.0:8400"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
     assert done.stderr == (
         "error: 0.0.0.0 can be reached from other machines, and there is no token: set "
