@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -26,7 +27,12 @@ def process(request) -> Iterator[subprocess.Popen[str]]:
     grace = getattr(request, "param", 1)
     started = subprocess.Popen(
         [sys.executable, "-m", "env_servers", WORKER, "--port=0", f"--grace={grace}"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "AGENTGYMS_LOG_FORMAT": "json"},
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "AGENTGYMS_LOG_FORMAT": "json",
+            "PYTHONFAULTHANDLER": "1",
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -120,7 +126,10 @@ def test_a_second_sigterm_ends_it_at_once(process):
     pids = engines(client)
     client.hang()
     process.send_signal(signal.SIGTERM)
-    assert "stopping" in process.stderr.readline()  # two that come together count as one
+    if not select.select([process.stderr], [], [], 60)[0]:
+        process.send_signal(signal.SIGABRT)  # it shows where its threads are
+    told = process.stderr.readline()  # two signals that come together count as one
+    assert "stopping" in told, told + process.stderr.read()
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 128 + signal.SIGTERM
     assert_gone(pids)

@@ -218,7 +218,8 @@ def test_a_terminal_that_is_closed_saves_too(tmp_path):
     words = ["corridor-tiny", *(part for o in overrides for part in ("--set", o))]
     terminal, its_end = pty.openpty()
     command = [sys.executable, "-m", "harness", "train", *words]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    state = tmp_path / "state"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "XDG_STATE_HOME": str(state)}
     process = subprocess.Popen(command, stdout=its_end, stderr=its_end, env=environment)
     os.close(its_end)
     os.set_blocking(terminal, False)
@@ -226,7 +227,8 @@ def test_a_terminal_that_is_closed_saves_too(tmp_path):
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGHUP)
     os.close(terminal)
-    assert process.wait(60) == 128 + signal.SIGHUP
+    code = process.wait(60)
+    assert code == 128 + signal.SIGHUP, [log.read_text() for log in state.rglob("*.log")]
     assert checkpoints.newest(folder).step == steps_of(folder)[-1] >= 2
 
 
