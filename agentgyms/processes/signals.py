@@ -7,8 +7,11 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Final
 
 from agentgyms.processes import child
+
+_LOOK_S: Final = 1.0
 
 
 def stop_at_signal() -> threading.Event:
@@ -23,6 +26,12 @@ def stop_at_signal() -> threading.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     return stop
+
+
+def wait_for(stop: threading.Event) -> None:
+    """Wait until an event is set, by a signal too that comes just before the wait begins."""
+    while not stop.wait(_LOOK_S):  # Python handles a signal only once the wait is interrupted
+        pass
 
 
 def run_until_signal(work: Callable[[], object], clean_up: Callable[[], object]) -> None:
@@ -44,7 +53,7 @@ def run_until_signal(work: Callable[[], object], clean_up: Callable[[], object])
 
     ended = threading.Event()
     threading.Thread(target=run, name="work", daemon=True).start()
-    stop.wait()
+    wait_for(stop)
     clean_up()
     if not ended.is_set():
         leave(0)

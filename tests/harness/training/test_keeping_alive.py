@@ -220,7 +220,13 @@ def test_a_terminal_that_is_closed_saves_too(tmp_path):
     command = [sys.executable, "-m", "harness", "train", *words]
     state = tmp_path / "state"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "XDG_STATE_HOME": str(state)}
-    process = subprocess.Popen(command, stdout=its_end, stderr=its_end, env=environment)
+    process = subprocess.Popen(
+        command,
+        stdout=its_end,
+        stderr=its_end,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # if tests have `nohup`
+    )
     os.close(its_end)
     os.set_blocking(terminal, False)
     wait_for(lambda: drain(terminal) or len(steps_of(folder)) >= 2, process)
@@ -240,15 +246,15 @@ def drain(terminal):
 
 
 def test_a_second_sighup_changes_nothing_and_an_ignored_one_stays_so():
-    before = signal.getsignal(signal.SIGHUP)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     stop = StopSignal()
-    with stop.listening():
-        signal.raise_signal(signal.SIGHUP)
-        signal.raise_signal(signal.SIGHUP)
-    assert stop.number == signal.SIGHUP
-    assert signal.getsignal(signal.SIGHUP) is before
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
+        with stop.listening():
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGHUP)
+        assert stop.number == signal.SIGHUP
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         under_nohup = StopSignal()
         with under_nohup.listening():
             signal.raise_signal(signal.SIGHUP)
