@@ -54,7 +54,7 @@ def _reason(error: ValueError) -> str:
     """Return what is wrong with a host or a port, without the text itself."""
     if isinstance(error, UnicodeError):
         return "no name of a host"
-    return "no port" if "ort" in str(error) else "no host"
+    return "no port" if "port" in str(error).lower() else "no host"
 
 
 def check_proxies() -> None:

@@ -10,8 +10,8 @@ import sys
 def set_up() -> bool | None:
     """Let no sign end a program, and return whether its output has colours.
 
-    What the encoding of the standard streams lacks is shown as `?`. None leaves it to each stream:
-    a terminal has colours.
+    A sign that a standard stream's encoding lacks is shown as `?`. None leaves colours to each
+    stream: a terminal has them.
     """
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # not of a test, or closed by the caller

@@ -24,6 +24,7 @@ from agentgyms.data.writing import AppendedFile
 from agentgyms.recording.recording_format import (
     BEGINNING,
     FORMAT,
+    MOST_LINE,
     RecordedTurn,
     Recording,
     is_header,
@@ -60,7 +61,6 @@ COMPARED: Final = (
     "success",
 )
 """Keys of `info` that a replay compares."""
-_LONGEST_HEADER: Final = 1 << 24
 OUTCOMES: Final = ("split", "family", "goal", "score", "progress", "metrics")
 """Further keys of `info` that a replay compares where a figure is counted from it."""
 
@@ -162,7 +162,7 @@ def _opened(path: Path) -> AppendedFile:
     """Open a recording to append to it, and mend its end."""
     if path.is_file():
         with path.open("rb") as content:
-            first = content.readline(_LONGEST_HEADER)
+            first = content.readline(MOST_LINE)
         cut = first.startswith(BEGINNING) or BEGINNING.startswith(first)
         if not (is_header(first) if first.endswith(b"\n") else cut):
             raise BadOption(

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self
 
 import waitress
@@ -134,12 +133,7 @@ class Server:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.core import serialization
+from agentgyms.data import writing
 from agentgyms.data.users_files import parse_json
 from agentgyms.recording.recording_format import Recording, turn_line
 from harness.evaluation.episodes import EPISODE_KEY
-from harness.runs import fsync
 from harness.types.errors import ResultError
 
 RECORDINGS: Final = "recordings.jsonl"
@@ -50,7 +50,7 @@ class Store:
         self.path = folder / RECORDINGS
         self._trials = trials
         self._spans: dict[UnitKey, _Span] = {}
-        self._file: fsync.AppendedFile | None = None
+        self._file: writing.AppendedFile | None = None
         self._failure = ""
         if self.path.exists():
             self._load()
@@ -89,8 +89,8 @@ class Store:
     def _write(self, text: bytes) -> int:
         """Append text, wait until it is on the disk, and return where it starts."""
         if self._file is None:
-            self._file = fsync.AppendedFile(self.path)
-            fsync.flush(self.path.parent)
+            self._file = writing.AppendedFile(self.path)
+            writing.flush(self.path.parent)
         return self._file.append(text, wait=True)
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class Store:
         spans = [self._spans[key] for key in sorted(self._spans)]
         if all(a.end == b.start for a, b in pairwise(spans)):
             return
-        with self.path.open("rb") as old, fsync.replacing(self.path) as new:
+        with self.path.open("rb") as old, writing.replacing(self.path) as new:
             for span in spans:
                 old.seek(span.start)
                 new.write(old.read(span.end - span.start))

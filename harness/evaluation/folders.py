@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.data import writing
 from harness.config import EvaluationConfig, build
 from harness.evaluation import results
 from harness.evaluation.episode_store import RECORDINGS, UnitKey
 from harness.evaluation.results import LostUnit
-from harness.runs import fsync
 from harness.runs.folder_lock import LOCK
 from harness.runs.versions import versions
 from harness.types.errors import ConfigError, ResultError
@@ -20,7 +20,7 @@ from harness.types.errors import ConfigError, ResultError
 _log = logging.getLogger(__name__)
 
 _UNTOUCHED: Final = {results.CONFIG, results.STARTED, results.PROVENANCE, RECORDINGS}
-_TORN: Final = {f"{name}{fsync.PARTIAL}" for name in _UNTOUCHED}
+_TORN: Final = {f"{name}{writing.PARTIAL}" for name in _UNTOUCHED}
 _SECTIONS: Final = ("run", "env", "model", "agent", "sampling", "service")
 _STARTED: Final = {
     **dict.fromkeys(("config", "environment", "agent", "model", "versions"), dict),

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.arguments import CONNECTION_ARGUMENTS
+from agentgyms.data import writing
 from agentgyms.data.manifests import digest_file
 from harness.config import SEARCHES, EvaluationConfig, digest_values, to_dict
 from harness.evaluation import episodes, figures
 from harness.evaluation.episode_store import RECORDINGS, UnitKey
-from harness.runs import fsync
 from harness.runs.versions import versions
 from harness.types.errors import ResultError
 from harness.types.json_files import read_object
@@ -216,7 +216,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
             items = ",\n".join(f"  {json.dumps(item, allow_nan=False)}" for item in inner)
             text = f"[\n{items}\n ]"
         fields.append(f" {json.dumps(key)}: {text}")
-    fsync.write(path, "{\n" + ",\n".join(fields) + "\n}\n")
+    writing.write(path, "{\n" + ",\n".join(fields) + "\n}\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ USUAL: Final = 512
 def limit(style: str, env_id: str, *, on_cpu: bool, usual: int = USUAL) -> int:
     """Return the tokens of the longest answer, `usual` of them on a GPU or a server.
 
-    A CPU writes some ten tokens a second, so answers have an eighth there if the style asks for a
+    A CPU writes slowly: answers have an eighth there if the style asks for a
     command alone, else half. Raises `ConfigError` for an unknown style.
     """
     if not on_cpu:

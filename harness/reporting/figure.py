@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from harness.runs import fsync
+from agentgyms.data import writing
 from harness.types.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,7 +93,10 @@ def save(figure: Figure, path: Path) -> None:
     import matplotlib
 
     metadata = {"Date": None} if path.suffix == ".svg" else None
-    with matplotlib.rc_context({"svg.hashsalt": "agentgyms"}), fsync.replacing(path) as drawn_file:
+    with (
+        matplotlib.rc_context({"svg.hashsalt": "agentgyms"}),
+        writing.replacing(path) as drawn_file,
+    ):
         figure.savefig(drawn_file, format=path.suffix[1:], metadata=metadata)
 
 

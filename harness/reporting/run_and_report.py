@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from agentgyms.data import writing
 from harness.config import EvaluationConfig
 from harness.evaluation import running
 from harness.reporting.evaluation_page import page
 from harness.reporting.results import loading
 from harness.reporting.tables import details
-from harness.runs import fsync
 
 TABLE: Final = "table.md"
 PAGE: Final = "page.html"
@@ -29,5 +29,5 @@ def resume(folder: str | Path, config: EvaluationConfig | None = None) -> Path:
 def write_report(folder: Path) -> None:
     """Write `table.md` and `page.html` from the `result.json` and the recordings of a folder."""
     evaluated = loading.load(folder)
-    fsync.write(folder / TABLE, details.to_markdown(evaluated))
+    writing.write(folder / TABLE, details.to_markdown(evaluated))
     page.write(folder / PAGE, [evaluated])

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.data import writing
 from harness.evaluation.breakdowns import in_order
 from harness.reporting.curves import training_curves
 from harness.reporting.results import setting, training_runs
 from harness.reporting.results.training_runs import TrainingRun
 from harness.reporting.table import Table, escaped
-from harness.runs import fsync
 from harness.types.errors import ResultError
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def _reason(folder: Path, error: OSError) -> str:
 
 def _write(run: TrainingRun, *, pictures: bool) -> None:
     title = run.world if setting.NOT_THE_BENCHMARK in run.world else ""
-    fsync.write(run.folder / "table.md", table(run.evaluations, title))
+    writing.write(run.folder / "table.md", table(run.evaluations, title))
     if pictures:
         training_curves.draw_success(run.folder / "curve.png", [[run]])
         training_curves.draw(run.folder / "training.png", run)

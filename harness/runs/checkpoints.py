@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.data import writing
 from harness.runs import file_digests, fsync
 from harness.types.errors import CheckpointError
 from harness.types.json_files import read_object
@@ -56,7 +57,7 @@ def renamed(checkpoint: Checkpoint) -> Checkpoint:
     final = checkpoint.folder.with_name(f"step-{checkpoint.step:06d}")
     if checkpoint.folder != final:
         fsync.remove(final, DESCRIPTION)  # the new one counts before it is renamed
-        fsync.replace(checkpoint.folder, final)
+        writing.replace(checkpoint.folder, final)
     return replace(checkpoint, folder=final)
 
 
@@ -89,7 +90,7 @@ def _link_best(root: Path, best: Sequence[Checkpoint]) -> None:
     partial = root / f".{BEST}.partial"
     partial.unlink(missing_ok=True)
     partial.symlink_to(best[0].folder.name, target_is_directory=True)
-    fsync.replace(partial, link)
+    writing.replace(partial, link)
 
 
 def find_all(run: Path) -> list[Checkpoint]:

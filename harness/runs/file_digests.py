@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from agentgyms.data import writing
 from agentgyms.data.manifests import digest_file
-from harness.runs import fsync
 
 FileDigests = dict[str, tuple[int, str]]
 """Size and SHA-256 of files, by their paths in a folder."""
@@ -16,7 +16,7 @@ def flushed(folder: Path, names: Iterable[str]) -> FileDigests:
     """Wait until files are on the disk, and return their digests."""
     found = {}
     for name in names:
-        fsync.flush(folder / name)
+        writing.flush(folder / name)
         found[name] = ((folder / name).stat().st_size, digest_file(folder / name))
     return found
 

@@ -1,6 +1,6 @@
-"""Atomic writes: a file or folder is on the disk before it gets its name.
+"""Folders on the disk: waited for before they get their name, removed so that none is half there.
 
-Files are written as `agentgyms.data.writing` does; here are folders besides.
+Files are `agentgyms.data.writing`'s.
 """
 
 from __future__ import annotations
@@ -8,20 +8,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from agentgyms.data.writing import PARTIAL, AppendedFile, flush, replace, replacing, write
-
-__all__ = [
-    "PARTIAL",
-    "AppendedFile",
-    "discard",
-    "flush",
-    "flush_all",
-    "flush_folders",
-    "remove",
-    "replace",
-    "replacing",
-    "write",
-]
+from agentgyms.data.writing import flush
 
 
 def flush_all(folder: Path) -> None:

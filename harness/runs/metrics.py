@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.data import writing
 from agentgyms.data.users_files import lines_in, parse_json, read_text
-from harness.runs import fsync
 from harness.runs.tracking import Tracker
 from harness.types.errors import CheckpointError
 
@@ -36,18 +36,18 @@ class MetricsLog:
         self._path, self._trackers = folder / "metrics.jsonl", trackers
         known = [] if resume_step is None else read(folder)
         self.kept = [record for record in known if record["step"] <= (resume_step or 0)]
-        fsync.write(self._path, "".join(_line(record) for record in self.kept))
+        writing.write(self._path, "".join(_line(record) for record in self.kept))
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Write the metrics of a step."""
-        with fsync.AppendedFile(self._path) as file:
+        with writing.AppendedFile(self._path) as file:
             file.append(_line({"step": step, **values}).encode())
         for tracker in self._trackers:
             tracker.write(step, {k: v for k, v in values.items() if math.isfinite(v)})
 
     def flush(self) -> None:
         """Wait until everything written is on the disk, and flush the trackers."""
-        fsync.flush(self._path)
+        writing.flush(self._path)
         for tracker in self._trackers:
             tracker.flush()
 

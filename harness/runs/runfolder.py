@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import AgentGymsError, path_end
+from agentgyms.data import writing
 from harness import config as configs
 from harness.config import Config
 from harness.config.section import folder_name
-from harness.runs import checkpoints, fsync, metrics
+from harness.runs import checkpoints, metrics
 from harness.runs.folder_lock import FolderLock
 from harness.runs.versions import versions
 from harness.types.errors import CheckpointError, ConfigError
@@ -181,7 +182,7 @@ class RunFolder:
         return [self._read(f"evaluations/{file.name}") for file in files]
 
     def _write(self, name: str, value: Any) -> None:
-        fsync.write(self.path / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+        writing.write(self.path / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def _read(self, name: str) -> Any:
         return read_object(self.path / name, CheckpointError)

@@ -12,8 +12,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from agentgyms.data import writing
 from harness.config import Config, to_dict
-from harness.runs import fsync
 from harness.types.errors import CheckpointError, ConfigError
 from harness.types.json_files import read_object
 
@@ -229,5 +229,5 @@ def _run_id(folder: Path, package: str) -> str:
             raise CheckpointError(f"{path} is damaged: it has no id; delete it for a new run there")
         return run_id
     run_id = secrets.token_hex(4)
-    fsync.write(path, json.dumps({"id": run_id}) + "\n")
+    writing.write(path, json.dumps({"id": run_id}) + "\n")
     return run_id

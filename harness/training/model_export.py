@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import not_written, path_end
+from agentgyms.data import writing
 from harness.evaluation import run_checkpoints
 from harness.evaluation.model_source import TRAINING_RUN
 from harness.model.policy import Policy
@@ -60,7 +61,7 @@ def write(
             policy.save(partial, merged=True)
         _describe(partial, described, chosen)
         fsync.flush_all(partial)
-        fsync.replace(partial, folder)
+        writing.replace(partial, folder)
     except OSError as e:
         shutil.rmtree(partial, ignore_errors=True)
         raise not_written(folder, e) from e
@@ -71,8 +72,8 @@ def _describe(folder: Path, run: TrainingRun, checkpoint: Checkpoint) -> None:
     file = run.folder / "provenance.json"
     provenance = read_object(file, ConfigError) if file.is_file() else {}
     known = {"step": checkpoint.step, "config": run.config, "provenance": provenance}
-    fsync.write(folder / TRAINING_RUN, json.dumps(known, indent=1))
-    fsync.write(folder / "README.md", "\n".join(_card(run, checkpoint, provenance)))
+    writing.write(folder / TRAINING_RUN, json.dumps(known, indent=1))
+    writing.write(folder / "README.md", "\n".join(_card(run, checkpoint, provenance)))
 
 
 def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 
+from agentgyms.data import writing
 from harness.distributed.joining import is_connection_error
 from harness.distributed.process_group import ProcessGroup
 from harness.model.policy import Policy
@@ -149,5 +150,5 @@ def _complete(
     fsync.flush_folders(partial)
     known = {name: value for name, value in validation.items() if math.isfinite(value)}
     described = {"step": step, "validation": known, "files": files}
-    fsync.write(partial / DESCRIPTION, json.dumps(described, indent=1))
+    writing.write(partial / DESCRIPTION, json.dumps(described, indent=1))
     return checkpoints.renamed(Checkpoint(partial, step, known))

@@ -10,6 +10,7 @@ from typing import Final
 
 import torch
 
+from agentgyms.data import writing
 from harness.model.policy import Policy
 from harness.runs import fsync, training_state
 from harness.types.errors import CheckpointError
@@ -23,7 +24,7 @@ def write(
     folder: Path, policy: Policy, optimizer: torch.optim.Optimizer, losses: Sequence[float]
 ) -> None:
     """Write trainable weights, optimizer, random states and each step's loss (nats per token)."""
-    partial = folder.with_name(f".{folder.name}{fsync.PARTIAL}")
+    partial = folder.with_name(f".{folder.name}{writing.PARTIAL}")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     learning = {n: p.detach() for n, p in policy.model.named_parameters() if p.requires_grad}
@@ -32,7 +33,7 @@ def write(
     training_state.write(partial, policy, optimizer)
     fsync.flush_all(partial)
     shutil.rmtree(folder, ignore_errors=True)
-    fsync.replace(partial, folder)
+    writing.replace(partial, folder)
 
 
 def losses_of(folder: Path) -> list[float]:

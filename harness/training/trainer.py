@@ -11,6 +11,7 @@ from signal import SIGTERM
 from typing import Any
 
 from agentgyms.core.errors import AgentGymsError
+from agentgyms.data import writing
 from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
@@ -319,7 +320,7 @@ class Trainer:
             rollout_files.write(
                 path, rollouts, credit.columns(), tokens=whole, images=whole, about=about
             )
-            fsync.flush(path)
+            writing.flush(path)
 
     def evaluate_all(self, *, final: bool) -> None:
         """Evaluate on the validation tasks; before and after training on the final splits too."""

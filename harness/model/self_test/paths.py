@@ -27,7 +27,7 @@ TOLERANCE: Final = {"float32": 1e-3, "mixed": 1.0, "bfloat16": 1.0}
 Measured on the CPU: in float32 at most 3e-5 for 90 architectures of two layers with weights of
 standard deviation 0.3, and 9e-5 for 135 million weights of 0.1 in 30 layers. In the two others 0.07
 for these with 0.04, about as models begin, and up to 0.9 with 0.1 (`benchmarks/studies/self_test`).
-A trained SmolLM2, with activations of 23,000, has 3e-3 in float32 and none in float64.
+Models with large activations have more, which float64 shows to be rounding.
 So a model in mixed precision is compared in float32, and one with weights in bfloat16 as a
 miniature in float32, if it has one. What is wrong differs by 0.3 nats and more, except in models
 just begun.
@@ -107,7 +107,7 @@ def compare(
             with trial(network, path):
                 found = difference()
                 if found > most and precision == "float32":
-                    with _doubled(network.model):  # activations of 10,000 lose that much
+                    with _doubled(network.model):  # large activations lose that much
                         found = difference()
         finally:
             network.precision = own

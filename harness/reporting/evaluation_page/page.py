@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.serialization import encode_number
+from agentgyms.data import writing
 from harness.evaluation.breakdowns import in_order
 from harness.evaluation.episodes import episode_record
 from harness.evaluation.pairing import pair
@@ -19,7 +20,6 @@ from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.run_differences import run_differences
 from harness.reporting.tables.settings_table import settings_of
 from harness.rollouts.self_play import goal_of
-from harness.runs import fsync
 from harness.types.errors import PairingError
 
 _PAGE: Final = pages.Page(
@@ -46,7 +46,7 @@ def write(path: str | Path, evaluations: Sequence[LoadedEvaluation], *, limit: i
     longest episodes, and the page says so. Raises `ResultError`, `DataMissing` or
     `DataCorrupt` if recordings were changed, are missing, or are incomplete.
     """
-    fsync.write(Path(path), render(evaluations, limit=limit))
+    writing.write(Path(path), render(evaluations, limit=limit))
 
 
 def render(evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> str:

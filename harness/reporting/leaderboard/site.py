@@ -13,6 +13,7 @@ from gymnasium.error import Error as GymnasiumError
 from tqdm import tqdm
 
 from agentgyms.core.errors import AgentGymsError, plain
+from agentgyms.data import writing
 from harness.evaluation.results import read_json, write_json
 from harness.reporting import pages
 from harness.reporting.evaluation_page import page as evaluation_page
@@ -22,7 +23,6 @@ from harness.reporting.leaderboard.submissions import Submission
 from harness.reporting.results import setting
 from harness.reporting.tables.formats import NONE, cell_text
 from harness.reporting.tables.settings_table import settings_of
-from harness.runs import fsync
 from harness.types.errors import ResultError
 
 _PAGE: Final = pages.Page(Path(__file__).parent / "page", ("page.js",))
@@ -87,7 +87,7 @@ def build(folder: Path, output: Path) -> Site:
         (output / PAGES).mkdir(parents=True, exist_ok=True)
         entries, not_listed = _verify_all(found, output)
         site = Site(boards.build(entries), not_listed)
-        fsync.write(output / INDEX, render(site))
+        writing.write(output / INDEX, render(site))
         files = sorted(entry.page for entry in entries)
         for name in set(earlier) - set(files):
             (output / name).unlink(missing_ok=True)

@@ -17,13 +17,13 @@ from tensordict import TensorDict
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
+from agentgyms.data import writing
 from harness.annotators import AnnotatorContext, semantic
 from harness.config import Config, methods
 from harness.evaluation.evaluate import summarise
 from harness.preflight import recorded_files
 from harness.preflight.defaults import credit_settings
 from harness.rollouts import rollout_files
-from harness.runs import fsync
 from harness.runs.metrics import MetricsLog
 from harness.runs.runfolder import RunFolder
 from harness.training import saving
@@ -83,7 +83,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         except Exception as e:
             with contextlib.suppress(OSError):  # a disk may be full
                 path = Path(self.config.trainer.default_local_dir) / ENDED
-                fsync.write(path, f"at step {self.global_steps}, {shutdown.reason(e)}")
+                writing.write(path, f"at step {self.global_steps}, {shutdown.reason(e)}")
             raise
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, float]) -> Any:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core import imports
+from agentgyms.data import writing
 from harness.config import TINY_MODELS, Config
 from harness.model.weights import converted
 from harness.preflight.defaults import resolve
-from harness.runs import fsync
 from harness.runs.runfolder import RunFolder
 from harness.training.verl.settings import ENDED, translate
 from harness.types.errors import ConfigError, TrainingError
@@ -48,7 +48,7 @@ def start(config: Config, further: Mapping[str, Any]) -> Path:
     own = folder.path.resolve()
     (own / "verl").mkdir(parents=True, exist_ok=True)
     settings |= _places(own, model) | write_tasks(config, own / "verl") | dict(further)
-    fsync.write(own / SETTINGS, json.dumps(settings, indent=1))
+    writing.write(own / SETTINGS, json.dumps(settings, indent=1))
     return resume(own)
 
 
