@@ -47,7 +47,7 @@ def test_a_recipe_is_planned_and_lacks_only_what_is_elsewhere(name):
     text = plan.text()
     assert config.policy.model in text
     assert config.env.id in text
-    assert "at most at once" in text
+    assert lacks_weights or "at most at once" in text  # their sizes are in the package
     assert max(len(line) for lines in plan.sections.values() for line in lines) < 600
     resolved = defaults.resolve(config)
     kept = json.dumps(configs.to_dict(resolved))

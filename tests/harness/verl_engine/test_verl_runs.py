@@ -55,11 +55,11 @@ def command(folder, name, *overrides, workers=1, address=None, **of_verl):
     """Return the command that trains the corridor from a weak warm start.
 
     Args:
-        folder: Of the run's folder.
-        name: Of the run.
-        *overrides: Of the recipe.
-        workers: How many learn.
-        address: Of a Ray cluster; None starts one.
+        folder: The run's folder.
+        name: The run's name.
+        *overrides: Settings that differ from the recipe's.
+        workers: The number of processes that learn.
+        address: A Ray cluster's address; None starts one.
         **of_verl: Settings of verl.
     """
     own = ["warmstart.steps=8", "warmstart.episodes=20", "eval.every=0", *overrides]
