@@ -40,14 +40,14 @@ WEBSHOP ?=
 # How long `make fuzz` and `make soak` run.
 MINUTES ?= 5
 
-# Marks of tests that take the whole machine, and run one at a time.
-ALONE := docker or verl
-# All others run two at a time, file by file, so that what a file shares is made once. Those of vLLM,
-# whose processes are many and whose limits are long, have only each other beside them.
-# Marks of tests that need parts of their own.
+# Marks of tests that start many processes, whose limits are long: they have only each other beside them.
+HEAVY := docker or verl or vllm
+# Marks of tests that need other parts of their own. All run two at a time, file by file, so that what
+# a file shares is made once.
 PARTS := data or official or browser or appworld or sotopia or adapters or deploy or slurm or smollm2
 # To name a mark is to ask for it (tests/conftest.py).
-ANY_SPEED := slow or not slow
+ANY := (slow or not slow) and ($(PARTS) or not ($(PARTS)))
+BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
 PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
   AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
   AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
@@ -177,14 +177,8 @@ test: $(VENV)/test.stamp
 
 test-real: $(VENV)/test.stamp $(VENV)/smollm2.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
   $(DOCS)/stamp $(VERL)/stamp
-	$(PYTHONS) $(BIN)/python -m pytest -q \
-	  -m '($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
-	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
-	  -m 'vllm and not ($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
-	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
-	  -m '($(PARTS)) and not (vllm or $(ALONE)) and ($(ANY_SPEED))' $(ARGS)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder \
-	  -m 'slow and not (vllm or $(ALONE) or $(PARTS))' $(ARGS)
+	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q $(BY_FILE) -m '($(HEAVY)) and $(ANY)' $(ARGS)
+	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q $(BY_FILE) -m '(slow or $(PARTS)) and not ($(HEAVY))' $(ARGS)
 
 mutants: $(VENV)/test.stamp $(MUTANTS)/stamp
 	$(MUTANTS)/bin/python tests/mutants $(ARGS)
