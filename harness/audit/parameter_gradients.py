@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from harness.model.learning_mode import evaluating
+from harness.model.learning_mode import adds_in_place, evaluating
 from harness.model.packing import Sample, single_turn, to_batch
 from harness.model.policy import Policy
 from harness.types.rollout import Rollout
@@ -37,7 +37,16 @@ class Projection:
     """
 
     def __init__(self, policy: Policy, size: int = SIZE, seed: int = 0) -> None:
-        """Draw place and sign of each parameter."""
+        """Draw place and sign of each parameter.
+
+        Raises:
+            ValueError: A trainer has changed the policy's layers.
+        """
+        if adds_in_place(policy.model):
+            raise ValueError(
+                "a trainer holds this policy, and its layers add gradients in place, where they "
+                "are not seen: load its model anew"
+            )
         self.size = size
         self._own = [one for one in policy.model.parameters() if one.requires_grad]
         self.parameters = sum(one.numel() for one in self._own)

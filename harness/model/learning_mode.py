@@ -114,6 +114,11 @@ def add_in_place(model: Any) -> None:
             layer.__class__ = kind
 
 
+def adds_in_place(model: Any) -> bool:
+    """Return whether a layer of a model adds to its gradient in place."""
+    return any(isinstance(one, InPlaceLinear | InPlaceEmbedding) for one in model.modules())
+
+
 def gradient_of(weight: torch.Tensor) -> torch.Tensor:
     """Return the gradient of a weight so far, to be added to."""
     if weight.grad is None:

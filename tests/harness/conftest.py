@@ -34,6 +34,16 @@ def at_once(monkeypatch):
 @pytest.fixture(scope="session")
 def policy():
     """A tiny random Qwen2 on the CPU."""
+    return make_policy()
+
+
+@pytest.fixture(scope="module")
+def new_policy():
+    """The same, which tests of other modules have not trained."""
+    return make_policy()
+
+
+def make_policy():
     corpus = [WORDS, *WORDS.split()] * 20
     tokenizer = tiny.make_tokenizer(corpus, 400)
     config = TinyConfig(layers=2, hidden=32, heads=4, feed_forward=64, max_length=128)

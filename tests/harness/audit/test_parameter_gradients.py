@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import any_model
 import numpy as np
 import pytest
 import torch
@@ -16,6 +17,7 @@ from harness.audit.parameter_gradients import Projection, sketches
 from harness.audit.truth import Truth, TruthOptions
 from harness.audit.truth_sets import TruthSet
 from harness.credit.table import TurnTable
+from harness.model.learning_mode import add_in_place
 from harness.model.packing import samples, to_batch
 from harness.types.rollout import Completion, Rollout
 
@@ -39,10 +41,14 @@ def played(policy, count=24, turns=2):
 
 
 @pytest.fixture(scope="module")
+def policy(new_policy):
+    return new_policy
+
+
+@pytest.fixture(scope="module")
 def tiny(policy):
     rollouts = played(policy)
     projection = Projection(policy, SIZE)
-    policy.model.zero_grad()  # other tests may have left gradients
     policy.model.train()
     found = sketches(policy, rollouts, projection, TEMPERATURE)
     assert policy.model.training
@@ -91,6 +97,14 @@ def test_the_error_of_the_projection_is_bounded(policy, tiny):
         got = cosine(true @ found.astype(float), credit @ found.astype(float))
         apart.append(abs(got - wanted) / max((1 - wanted**2) / np.sqrt(SIZE), 1e-3))
     assert max(apart) < 4, apart
+
+
+def test_a_policy_that_a_trainer_holds_is_refused():
+    """Gradients that are added in place are not those that autograd returns."""
+    held = any_model.policy_of("qwen2")
+    add_in_place(held.model)
+    with pytest.raises(ValueError, match="load its model anew"):
+        Projection(held, SIZE)
 
 
 def test_equal_seeds_give_equal_sketches(policy, tiny):
