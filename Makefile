@@ -47,7 +47,9 @@ HEAVY := docker or verl or vllm
 PARTS := data or official or browser or appworld or sotopia or adapters or deploy or slurm or smollm2
 # To name a mark is to ask for it (tests/conftest.py).
 ANY := (slow or not slow) and ($(PARTS) or not ($(PARTS)))
-BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
+# A worker that crashes ends the tests: what it had before it is not played again elsewhere.
+TWO := -n 2 --max-worker-restart=0
+BY_FILE := $(TWO) --dist loadfile --no-loadscope-reorder
 PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
   AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
   AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
@@ -173,7 +175,7 @@ train: $(VENV)/train.stamp $(if $(findstring smollm2,$(RECIPE)),$(VENV)/smollm2.
 smollm2: $(VENV)/train.stamp $(VENV)/smollm2.stamp
 
 test: $(VENV)/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TWO) --dist worksteal $(ARGS)
 
 test-real: $(VENV)/test.stamp $(VENV)/smollm2.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
   $(DOCS)/stamp $(VERL)/stamp
