@@ -286,9 +286,15 @@ def test_episodes_that_take_too_long_after_a_signal_are_given_up():
     assert (stop.number, ended) == (signal.SIGTERM, [True])
     assert signal.getsignal(signal.SIGTERM) is before
     patient = StopSignal(grace_s=None)
+
+    async def play_on():
+        while not patient.number:
+            await asyncio.sleep(0.01)
+        return "played"
+
     with patient.listening():
         after(0.01, signal.SIGINT)
-        assert patient.run(asyncio.sleep(0.3, "played")) == "played"
+        assert patient.run(play_on()) == "played"
     assert patient.number == signal.SIGINT
 
 
