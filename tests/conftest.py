@@ -36,6 +36,7 @@ ONLY_WHEN_ASKED = {
 }
 
 LONGEST_FILES = (
+    "test_verl_ends.py",
     "test_verl_runs.py",
     "test_demo.py",
     "test_sotopia_recipe.py",
