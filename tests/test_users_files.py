@@ -20,7 +20,7 @@ from agentgyms.data import datasets
 from agentgyms.data.manifests import read_manifest
 from agentgyms.data.users_files import lines_in
 from agentgyms.envs.alfworld.generated.writer import write_games
-from agentgyms.envs.appworld.engine.data_roots import Roots
+from agentgyms.envs.appworld.engine.data_roots import Roots, divide, files_of
 from agentgyms.envs.sotopia.official.files import read_tables
 from agentgyms.envs.sotopia.sources import _files as sotopia_files
 from agentgyms.recording import RecordEpisodes, recording_format
@@ -261,6 +261,7 @@ OWN_FILES = {
     "harness/model/adapters.py": "what peft has just written",
     "harness/runs/folder_lock.py": "locks",
     "harness/training/gateway/env_sessions.py": "what a server answers",
+    "harness/training/gateway/name_ledger.py": "the names that a run has written",
     "harness/evaluation/baselines/searching.py": "the recordings it has just written",
 }
 """Modules that use the reader, and read nothing of their own that users bring."""
@@ -380,6 +381,24 @@ def tasks_of(name, **arguments):
     )
 
 
+def appworld_data(folder):
+    for name in ("base_dbs/app.jsonl", "api_docs/app.json", "datasets/dev.txt", "version.txt"):
+        written(name, {"a": name})(folder)
+    written("tasks/t1/specs.json", {"instruction": "a"})(folder)
+    written("tasks/t1/dbs/app.jsonl", "x")(folder)
+    written("tasks/t1/ground_truth/answer.json", 3)(folder)
+
+
+def divided_data(link):
+    def read(path):
+        target = path.with_name("divided")
+        shutil.rmtree(target, ignore_errors=True)
+        divide(path, target, link=link)
+        return [(name, (target / name).read_text()) for name in files_of(target)]
+
+    return read
+
+
 FOLDERS = {
     "recordings": (recorded, lambda path: [p.relative_to(path) for p in recordings_in(path)]),
     "games": (
@@ -405,6 +424,8 @@ FOLDERS = {
             "SearchQA", source="flashrag", split="test", retriever="http://127.0.0.1:9"
         )(path, "data_path"),
     ),
+    "AppWorld's data": (appworld_data, divided_data(link=False)),
+    "AppWorld's data, linked": (appworld_data, divided_data(link=True)),
 }
 
 
@@ -430,6 +451,15 @@ def links(folder):
         path.symlink_to(elsewhere / path.name)
 
 
+def linked_files(folder):
+    """Move each file elsewhere, and link it back."""
+    elsewhere = folder.with_name("files")
+    elsewhere.mkdir()
+    for number, path in enumerate([path for path in folder.rglob("*") if path.is_file()]):
+        path.rename(elsewhere / str(number))
+        path.symlink_to(elsewhere / str(number))
+
+
 def loops(folder):
     links(folder)
     for path in [folder, *(path for path in folder.iterdir() if path.is_dir())]:
@@ -437,7 +467,7 @@ def loops(folder):
         (path / "broken").symlink_to(folder / "nowhere")
 
 
-@pytest.mark.parametrize("spoil", [macos_files, links, loops])
+@pytest.mark.parametrize("spoil", [macos_files, links, linked_files, loops])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_every_reader_takes_every_form_of_a_folder(name, spoil, tmp_path, home):
     make, read = FOLDERS[name]
