@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import pytest
 
-import agentgyms
 from agentgyms.adapters.export.rows import recordings_in
 from agentgyms.core.errors import AgentGymsError
 from agentgyms.data import datasets
 from agentgyms.data.manifests import read_manifest
-from agentgyms.data.users_files import lines_in
+from agentgyms.data.users_files import MOST_BYTES, lines_in
 from agentgyms.envs.alfworld.generated.writer import write_games
 from agentgyms.envs.appworld.engine.data_roots import Roots, divide, files_of
+from agentgyms.envs.searchqa.corpus import load_corpus
 from agentgyms.envs.sotopia.official.files import read_tables
 from agentgyms.envs.sotopia.sources import _files as sotopia_files
 from agentgyms.recording import RecordEpisodes, recording_format
@@ -218,7 +218,7 @@ READERS = {
     "corpus": Reader(
         ("agentgyms/envs/searchqa/sources.py", "agentgyms/envs/searchqa/corpus.py"),
         written("corpus.jsonl", {"id": "7", "contents": "Ann\ntext\u2028more"}),
-        lambda path: agentgyms.envs.searchqa.corpus.load_corpus(path),
+        load_corpus,
     ),
     "levels": Reader(
         ("agentgyms/envs/sokoban/levels.py", "agentgyms/envs/sokoban/sources.py"),
@@ -261,6 +261,7 @@ OWN_FILES = {
     "harness/model/adapters.py": "what peft has just written",
     "harness/runs/folder_lock.py": "locks",
     "harness/training/gateway/env_sessions.py": "what a server answers",
+    "harness/reporting/leaderboard/submissions.py": "sizes of files alone",
     "harness/training/gateway/name_ledger.py": "the names that a run has written",
     "harness/evaluation/baselines/searching.py": "the recordings it has just written",
 }
@@ -342,6 +343,27 @@ def test_every_reader_says_which_encoding_it_expects(name, tmp_path, home):
     reader = READERS[name]
     path = changed(reader.make(tmp_path), lambda content: content.decode().encode("utf-16"))
     with pytest.raises(AgentGymsError, match="UTF-8"):
+        reader.read(path)
+
+
+ENDLESS = {
+    "products": "is read in parts, however long it is",
+    "people": "is imported once, from an archive or a folder",
+    "people in lines": "is imported once, from an archive or a folder",
+}
+"""Readers that take a file of any length, and why."""
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name not in ENDLESS])
+def test_every_reader_refuses_what_would_take_the_memory(name, tmp_path, home):
+    reader = READERS[name]
+    path = reader.make(tmp_path)
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(bytes(MOST_BYTES + 1), 1))
+    else:
+        most = metrics.MOST_BYTES if name == "metrics" else MOST_BYTES
+        os.truncate(path, path.stat().st_size + most + 1)  # takes no place on the disk
+    with pytest.raises(AgentGymsError, match=rf"{path.name}.* more than \d+ MiB"):
         reader.read(path)
 
 
