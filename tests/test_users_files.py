@@ -367,6 +367,13 @@ def test_every_reader_refuses_what_would_take_the_memory(name, tmp_path, home):
         reader.read(path)
 
 
+def test_a_device_without_an_end_is_refused():
+    with pytest.raises(AgentGymsError, match="/dev/zero is damaged: it has more than 64 MiB"):
+        read_json(Path("/dev/zero"))
+    with pytest.raises(AgentGymsError, match="/dev/zero"):
+        rollout_files.read("/dev/zero")
+
+
 def test_lines_end_where_a_newline_is_meant():
     text = "a\u2028b\x0bc\x85d\x1ce\r\n\rf\n"
     assert lines_in(text) == ["a\u2028b\x0bc\x85d\x1ce", "", "f"]
