@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+from functools import partial
 from typing import Any
 
 import click
 
+from agentgyms.cli import last_resort
 from agentgyms.core import imports
 from agentgyms.core.errors import CallerError
 from agentgyms.remote.protocol import framing
@@ -130,4 +132,4 @@ def _warm_up(service: Service) -> None:
 
 
 if __name__ == "__main__":
-    main(prog_name="python -m env_servers")
+    last_resort.run("env_servers", partial(main, prog_name="python -m env_servers"))

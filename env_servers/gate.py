@@ -14,10 +14,12 @@ import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import click
 
+from agentgyms.cli import last_resort
 from agentgyms.serving import open_files
 from env_servers.observability import logs
 
@@ -269,4 +271,4 @@ def main(
 
 
 if __name__ == "__main__":
-    main(prog_name="python -m env_servers.gate")
+    last_resort.run("env_servers", partial(main, prog_name="python -m env_servers.gate"))

@@ -3,7 +3,10 @@
 import gzip
 import io
 import json
+import os
+import resource
 import sys
+from pathlib import Path
 
 import click
 import platformdirs
@@ -120,29 +123,64 @@ def call(program, words, monkeypatch):
         program.run()
 
 
+def feed(row, here, fill, monkeypatch):
+    """Call a command in a folder in which `fill` has damaged every file."""
+    program = environments if row[0] == "agentgyms" else harness
+    for name in ("damaged.jsonl", *(f"{place}/{name}" for name in KNOWN for place in PLACES)):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        fill(here / name)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("AGENTGYMS_DATA", str(here / "data"))
+    words = list(row)
+    for name, place in ((FILE, "damaged.jsonl"), (FOLDER, "folder"), (NEW, "new")):
+        words = [word.replace(name, place) for word in words]
+    call(program, words, monkeypatch)
+
+
+def mistakes_of(said, logs):
+    """Yield what a command must not say."""
+    for log in logs.glob("*"):
+        yield log.read_text()
+        log.unlink()
+    if "Traceback" in said or set("\x1b\u202e\x07") & set(said):
+        yield repr(said)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=" ".join)
 def test_damaged_files_end_in_one_line(tmp_path, monkeypatch, capsys, logs, row):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    program = environments if row[0] == "agentgyms" else harness
     mistakes = []
     for number, (damage, content) in enumerate(DAMAGES.items()):
-        here = tmp_path / str(number)
-        for name in ("damaged.jsonl", *(f"{place}/{name}" for name in KNOWN for place in PLACES)):
-            (here / name).parent.mkdir(parents=True, exist_ok=True)
-            (here / name).write_bytes(content)
-        monkeypatch.chdir(here)
-        monkeypatch.setenv("AGENTGYMS_DATA", str(here / "data"))
-        words = list(row)
-        for name, place in ((FILE, "damaged.jsonl"), (FOLDER, "folder"), (NEW, "new")):
-            words = [word.replace(name, place) for word in words]
-        call(program, words, monkeypatch)
+        feed(row, tmp_path / str(number), lambda path: path.write_bytes(content), monkeypatch)  # noqa: B023
         said = "".join(capsys.readouterr())
-        for log in logs.glob("*"):
-            mistakes.append(f"{damage}: {log.read_text()}")
-            log.unlink()
-        if "Traceback" in said or set("\x1b\u202e\x07") & set(said):
-            mistakes.append(f"{damage}: {said!r}")
+        mistakes += [f"{damage}: {one}" for one in mistakes_of(said, logs)]
     assert not mistakes, "\n".join(mistakes)
+
+
+@pytest.fixture
+def bounded_memory():
+    """A read to the end of a file must fail, and not take the machine's memory."""
+    before, hard = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (12 << 30), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (before, hard))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for row in ROWS if row[1] != "data"], ids=" ".join)
+def test_files_without_an_end_are_not_read_to_it(
+    tmp_path, monkeypatch, capsys, logs, bounded_memory, row
+):
+    """Each has a terabyte, which takes no place on the disk."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+    def fill(path):
+        path.touch()
+        os.truncate(path, 1 << 40)
+
+    feed(row, tmp_path / "here", fill, monkeypatch)
+    assert not list(mistakes_of("".join(capsys.readouterr()), logs))
 
 
 def test_what_nobody_expected_is_one_line_and_a_log(logs, capsys):

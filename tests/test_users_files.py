@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import pytest
 
-import agentgyms
 from agentgyms.adapters.export.rows import recordings_in
 from agentgyms.core.errors import AgentGymsError
 from agentgyms.data import datasets
 from agentgyms.data.manifests import read_manifest
-from agentgyms.data.users_files import lines_in
+from agentgyms.data.users_files import MOST_BYTES, lines_in
 from agentgyms.envs.alfworld.generated.writer import write_games
-from agentgyms.envs.appworld.engine.data_roots import Roots
+from agentgyms.envs.appworld.engine.data_roots import Roots, divide, files_of
+from agentgyms.envs.searchqa.corpus import load_corpus
 from agentgyms.envs.sotopia.official.files import read_tables
 from agentgyms.envs.sotopia.sources import _files as sotopia_files
 from agentgyms.recording import RecordEpisodes, recording_format
@@ -218,7 +218,7 @@ READERS = {
     "corpus": Reader(
         ("agentgyms/envs/searchqa/sources.py", "agentgyms/envs/searchqa/corpus.py"),
         written("corpus.jsonl", {"id": "7", "contents": "Ann\ntext\u2028more"}),
-        lambda path: agentgyms.envs.searchqa.corpus.load_corpus(path),
+        load_corpus,
     ),
     "levels": Reader(
         ("agentgyms/envs/sokoban/levels.py", "agentgyms/envs/sokoban/sources.py"),
@@ -261,6 +261,8 @@ OWN_FILES = {
     "harness/model/adapters.py": "what peft has just written",
     "harness/runs/folder_lock.py": "locks",
     "harness/training/gateway/env_sessions.py": "what a server answers",
+    "harness/reporting/leaderboard/submissions.py": "sizes of files alone",
+    "harness/training/gateway/name_ledger.py": "the names that a run has written",
     "harness/evaluation/baselines/searching.py": "the recordings it has just written",
 }
 """Modules that use the reader, and read nothing of their own that users bring."""
@@ -344,6 +346,34 @@ def test_every_reader_says_which_encoding_it_expects(name, tmp_path, home):
         reader.read(path)
 
 
+ENDLESS = {
+    "products": "is read in parts, however long it is",
+    "people": "is imported once, from an archive or a folder",
+    "people in lines": "is imported once, from an archive or a folder",
+}
+"""Readers that take a file of any length, and why."""
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name not in ENDLESS])
+def test_every_reader_refuses_what_would_take_the_memory(name, tmp_path, home):
+    reader = READERS[name]
+    path = reader.make(tmp_path)
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(bytes(MOST_BYTES + 1), 1))
+    else:
+        most = metrics.MOST_BYTES if name == "metrics" else MOST_BYTES
+        os.truncate(path, path.stat().st_size + most + 1)  # takes no place on the disk
+    with pytest.raises(AgentGymsError, match=rf"{path.name}.* more than \d+ MiB"):
+        reader.read(path)
+
+
+def test_a_device_without_an_end_is_refused():
+    with pytest.raises(AgentGymsError, match="/dev/zero is damaged: it has more than 64 MiB"):
+        read_json(Path("/dev/zero"))
+    with pytest.raises(AgentGymsError, match="/dev/zero"):
+        rollout_files.read("/dev/zero")
+
+
 def test_lines_end_where_a_newline_is_meant():
     text = "a\u2028b\x0bc\x85d\x1ce\r\n\rf\n"
     assert lines_in(text) == ["a\u2028b\x0bc\x85d\x1ce", "", "f"]
@@ -380,6 +410,24 @@ def tasks_of(name, **arguments):
     )
 
 
+def appworld_data(folder):
+    for name in ("base_dbs/app.jsonl", "api_docs/app.json", "datasets/dev.txt", "version.txt"):
+        written(name, {"a": name})(folder)
+    written("tasks/t1/specs.json", {"instruction": "a"})(folder)
+    written("tasks/t1/dbs/app.jsonl", "x")(folder)
+    written("tasks/t1/ground_truth/answer.json", 3)(folder)
+
+
+def divided_data(link):
+    def read(path):
+        target = path.with_name("divided")
+        shutil.rmtree(target, ignore_errors=True)
+        divide(path, target, link=link)
+        return [(name, (target / name).read_text()) for name in files_of(target)]
+
+    return read
+
+
 FOLDERS = {
     "recordings": (recorded, lambda path: [p.relative_to(path) for p in recordings_in(path)]),
     "games": (
@@ -405,6 +453,8 @@ FOLDERS = {
             "SearchQA", source="flashrag", split="test", retriever="http://127.0.0.1:9"
         )(path, "data_path"),
     ),
+    "AppWorld's data": (appworld_data, divided_data(link=False)),
+    "AppWorld's data, linked": (appworld_data, divided_data(link=True)),
 }
 
 
@@ -430,6 +480,15 @@ def links(folder):
         path.symlink_to(elsewhere / path.name)
 
 
+def linked_files(folder):
+    """Move each file elsewhere, and link it back."""
+    elsewhere = folder.with_name("files")
+    elsewhere.mkdir()
+    for number, path in enumerate([path for path in folder.rglob("*") if path.is_file()]):
+        path.rename(elsewhere / str(number))
+        path.symlink_to(elsewhere / str(number))
+
+
 def loops(folder):
     links(folder)
     for path in [folder, *(path for path in folder.iterdir() if path.is_dir())]:
@@ -437,7 +496,7 @@ def loops(folder):
         (path / "broken").symlink_to(folder / "nowhere")
 
 
-@pytest.mark.parametrize("spoil", [macos_files, links, loops])
+@pytest.mark.parametrize("spoil", [macos_files, links, linked_files, loops])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_every_reader_takes_every_form_of_a_folder(name, spoil, tmp_path, home):
     make, read = FOLDERS[name]

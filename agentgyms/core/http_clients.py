@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import socket
 import ssl
 from collections.abc import Sequence
 from functools import cache
@@ -17,6 +18,9 @@ from agentgyms.core.errors import BadOption
 
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
 _PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
+
+_PROBE_S: Final = 2.0
+"""Seconds for each step of finding out which scheme a server speaks."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -83,6 +87,41 @@ def authorities() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
+
+
+def wrong_scheme(scheme: str, host: str, port: int) -> str:
+    """Return what is wrong with a scheme if the server speaks the other one, else "".
+
+    For an address that gave no reply; the server is asked for no page.
+    """
+    if scheme == "https" and _answers_plainly(host, port):
+        return "it speaks HTTP without TLS: write http://, not https://"
+    if scheme == "http" and _speaks_tls(host, port):
+        return "it speaks TLS: write https://, not http://"
+    return ""
+
+
+def _answers_plainly(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), _PROBE_S) as plain:
+            plain.sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return plain.recv(5) == b"HTTP/"
+    except OSError:
+        return False
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # nothing is sent, so nobody need be known
+    try:
+        with (
+            socket.create_connection((host, port), _PROBE_S) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def printable(text: str) -> str:

@@ -11,6 +11,7 @@ import codecs
 import io
 import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple, Protocol
@@ -24,6 +25,14 @@ _OTHER_MARKS: Final = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 _LITTER: Final = ("__MACOSX", ".DS_Store")
+
+MOST_BYTES: Final = 1 << 26
+"""Most bytes of a text that is read as a whole, and of a line: a larger one would take the memory.
+"""
+
+
+class TooLong(UnicodeError):
+    """A file or a line is longer than any that a program writes."""
 
 
 class FileState(NamedTuple):
@@ -44,8 +53,8 @@ class Peekable(Protocol):
     def read(self, size: int, /) -> bytes:
         """Read and return bytes."""
 
-    def __iter__(self) -> Iterator[bytes]:
-        """Return the lines."""
+    def readline(self, size: int, /) -> bytes:
+        """Read and return a line, or its first bytes."""
 
 
 def state_of(path: str | os.PathLike[str], expected: str = "") -> FileState:
@@ -79,9 +88,20 @@ def _mark_length(first: bytes) -> int:
     return len(codecs.BOM_UTF8) if first.startswith(codecs.BOM_UTF8) else 0
 
 
-def read_text(path: Path) -> str:
-    r"""Return the text of a file with `\n` at the ends of its lines; see `decode`."""
-    return _with_newlines(decode(path.read_bytes()))
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return the content of a file, or raise `TooLong` if it has more than `most` bytes."""
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        plain = stat.S_ISREG(status.st_mode)  # anything else has no size, and perhaps no end
+        content = b"" if status.st_size > most else file.read(-1 if plain else most + 1)
+    if max(status.st_size, len(content)) > most:
+        raise TooLong(f"it has more than {most >> 20} MiB, which are not read")
+    return content
+
+
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
+    r"""Return the text of a file with `\n` at the ends of its lines; see `read_bytes`, `decode`."""
+    return _with_newlines(decode(read_bytes(path, most)))
 
 
 def _with_newlines(text: str) -> str:
@@ -101,10 +121,12 @@ def lines_in(text: str) -> list[str]:
 def lines_of(file: Peekable) -> Iterator[str]:
     """Yield the lines of an open file; see `lines_in` and `skip_mark`.
 
-    Raises `UnicodeError` at a line that is not UTF-8.
+    Raises `UnicodeError` at a line that is not UTF-8, or longer than `MOST_BYTES`.
     """
     skip_mark(file)
-    for line in file:
+    while line := file.readline(MOST_BYTES + 1):
+        if len(line) > MOST_BYTES:
+            raise TooLong(f"a line has more than {MOST_BYTES >> 20} MiB, which are not read")
         text = line.decode()
         if "\r" in text:
             yield from lines_in(text)

@@ -83,6 +83,7 @@ class ChatClient:
         self._limiter = RateLimiter(service.requests_per_minute, service.tokens_per_minute, names)
         self._refused: set[str] = set()
         self._models_by_name: dict[str, dict[str, Any]] = {}
+        self._has_answered = False
         self.stats = RequestStats()
         headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
         headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -210,9 +211,10 @@ class ChatClient:
         url, content = f"{self._url}/chat/completions", json.dumps(body)
         try:
             async with (
-                Attempt(self._service.timeout_s),
+                Attempt(self._service.timeout_s, has_answered=self._has_answered),
                 self._client.stream("POST", url, content=content) as response,
             ):
+                self._has_answered = True
                 reply = await read_reply(response, sampling.max_tokens)
         except RetryableError as fault:
             if fault.status == 429:
@@ -234,9 +236,10 @@ class ChatClient:
             attempt += 1
             try:
                 async with (
-                    Attempt(self._service.timeout_s),
+                    Attempt(self._service.timeout_s, has_answered=self._has_answered),
                     self._client.stream("GET", f"{self._url}/models") as response,
                 ):
+                    self._has_answered = True
                     reply = parse_json(await read_body(response, _LONGEST_LIST))
                 break
             except RetryableError as fault:

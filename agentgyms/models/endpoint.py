@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from typing import Final
+from urllib.request import getproxies
 
 import httpx2
 
 from agentgyms.core.errors import BadOption
-from agentgyms.core.http_clients import check_proxies, parse_address
+from agentgyms.core.http_clients import check_proxies, parse_address, wrong_scheme
 from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 _PATHS: Final = ("/chat/completions", "/models")
@@ -48,6 +49,25 @@ def proxied(url: str) -> bool:
     if not local:
         check_proxies()
     return not local
+
+
+def scheme_mistake(error: httpx2.HTTPError) -> str:
+    """Return what is wrong with an address whose server speaks the other scheme, else "".
+
+    It connects to the server, unless a proxy stands between.
+    """
+    url = error.request.url
+    kinds = {
+        "https": (httpx2.ConnectError, httpx2.ConnectTimeout),
+        "http": (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError),
+    }
+    if not isinstance(error, kinds.get(url.scheme, ())):
+        return ""
+    if getproxies() and not is_loopback(str(url)):
+        return ""
+    port = url.port or (443 if url.scheme == "https" else 80)
+    mistake = wrong_scheme(url.scheme, url.host, port)
+    return mistake and f"no answer from {url.scheme}://{url.host}:{port}: {mistake}"
 
 
 def is_loopback(url: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx2
 
 from agentgyms.core.errors import ServerUnavailable
-from agentgyms.models.endpoint import proxied
+from agentgyms.models.endpoint import proxied, scheme_mistake
 from agentgyms.models.error_replies import classify_error
 from agentgyms.models.rate_limit import Attempt
 from agentgyms.models.replies import parse_json, read_body
@@ -45,7 +45,8 @@ def exchange(
         ) as client:
             reply = client.request(method, url, json=body, headers=headers)
     except (httpx2.HTTPError, httpx2.InvalidURL) as e:
-        raise ServerUnavailable(str(e) or type(e).__name__) from e
+        mistake = scheme_mistake(e) if isinstance(e, httpx2.HTTPError) else ""
+        raise ServerUnavailable(mistake or str(e) or type(e).__name__) from e
     return reply.status_code, reply.text
 
 
@@ -57,11 +58,11 @@ class JsonPoster:
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
-        self._url, self._timeout_s = url, timeout_s
+        self._url, self._timeout_s, self._has_answered = url, timeout_s, False
         proxies = proxied(url)
         self._client = httpx2.AsyncClient(
             headers={"Content-Type": "application/json", **headers},
-            timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S, pool=None),
+            timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
             trust_env=proxies,
             verify=proxies or not url.startswith("http:"),
@@ -73,7 +74,9 @@ class JsonPoster:
         Raises `RetryableError`, or `RequestRejected` if the server rejects the request.
         """
         sent = self._client.stream("POST", self._url + path, content=json.dumps(body))
-        async with Attempt(self._timeout_s), sent as response:
+        attempt = Attempt(self._timeout_s, has_answered=self._has_answered)
+        async with attempt, sent as response:
+            self._has_answered = True
             reply = parse_json(await read_body(response, longest))
         if response.status_code != 200:
             raise classify_error(response.status_code, reply, response.headers)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx2
 
 from agentgyms.core.errors import BadOption, ModelUnavailable
+from agentgyms.models.endpoint import scheme_mistake
 from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 MAX_PAUSE_S: Final = 600.0
@@ -197,10 +198,11 @@ class Attempt:
     """Context of one attempt: limits its total time and turns HTTP errors into `RetryableError`.
 
     `timeout_s` limits the time without data; the total limit is `TOTAL_TIMEOUTS` times as long.
+    Unless the server `has_answered` before, a wrong scheme of its address is a `BadOption`.
     """
 
-    def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
+    def __init__(self, timeout_s: float, *, has_answered: bool) -> None:
+        self._timeout_s, self._has_answered = timeout_s, has_answered
         self._total = asyncio.timeout(TOTAL_TIMEOUTS * timeout_s)
 
     async def __aenter__(self) -> None:
@@ -212,19 +214,14 @@ class Attempt:
         except TimeoutError:
             seconds = TOTAL_TIMEOUTS * self._timeout_s
             raise RetryableError("timeout", f"no whole answer within {seconds:g} s") from None
+        is_new = isinstance(error, httpx2.HTTPError) and not self._has_answered
+        if is_new and (mistake := await asyncio.to_thread(scheme_mistake, error)):
+            raise BadOption(mistake) from None
         if isinstance(error, httpx2.ConnectTimeout):
-            raise RetryableError("connection", f"no connection in time{_hint(error)}") from None
+            raise RetryableError("connection", "no connection in time") from None
         if isinstance(error, httpx2.TimeoutException):
             raise RetryableError("timeout", f"nothing came for {self._timeout_s:g} s") from None
         if isinstance(error, httpx2.HTTPError):
             text = str(error) or type(error).__name__
-            failed = f"the connection failed: {text}{_hint(error)}"
+            failed = f"the connection failed: {text}"
             raise RetryableError("connection", failed) from None
-
-
-def _hint(error: httpx2.HTTPError) -> str:
-    """Return a hint for a connection that was not made over TLS."""
-    secure = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and (
-        error.request.url.scheme == "https"
-    )
-    return "; if the server speaks no TLS, write http://, not https://" if secure else ""

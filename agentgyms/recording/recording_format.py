@@ -126,6 +126,7 @@ class _Bounded:
 
     def __init__(self, file: BufferedReader, name: str) -> None:
         self._file, self._name = file, name
+        self._number = self._episode = 0
         self.is_cut = False
 
     def peek(self, size: int, /) -> bytes:
@@ -134,23 +135,24 @@ class _Bounded:
     def read(self, size: int, /) -> bytes:
         return self._file.read(size)
 
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield lines; raise `DataCorrupt` at a line or an episode that would take the memory."""
-        number = episode = 0
-        while line := self._file.readline(MOST_LINE + 1):
-            number += 1
-            episode = len(line) + (0 if line.startswith(b'{"format"') else episode)
-            for length, most, what in (
-                (len(line), MOST_LINE, "line"),
-                (episode, MOST_EPISODE, "episode"),
-            ):
-                if length > most:
-                    raise DataCorrupt(
-                        f"{self._name}, line {number}: the {what} has more than {most >> 20} MiB, "
-                        "as no recording has"
-                    )
+    def readline(self, size: int, /) -> bytes:
+        """Read a line; raise `DataCorrupt` at a line or an episode that would take the memory."""
+        line = self._file.readline(min(size, MOST_LINE + 1))
+        self._number += 1
+        begins = line.startswith(b'{"format"')
+        self._episode = len(line) + (0 if begins else self._episode)
+        for length, most, what in (
+            (len(line), MOST_LINE, "line"),
+            (self._episode, MOST_EPISODE, "episode"),
+        ):
+            if length > most:
+                raise DataCorrupt(
+                    f"{self._name}, line {self._number}: the {what} has more than {most >> 20} "
+                    "MiB, as no recording has"
+                )
+        if line:
             self.is_cut = not line.endswith(b"\n")
-            yield line
+        return line
 
 
 def lines_of(path: Path) -> Iterator[str]:

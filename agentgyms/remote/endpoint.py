@@ -23,7 +23,7 @@ from agentgyms.core.http_clients import parse_address, printable
 from agentgyms.remote.patience import Patience
 from agentgyms.remote.protocol import error_codes, framing, messages
 from agentgyms.remote.ray_actors import SCHEME
-from agentgyms.remote.transport import NoTLS, Reply, Transport
+from agentgyms.remote.transport import Reply, Transport, WrongScheme
 
 _SCHEMES: Final = ("http", "https", SCHEME.removesuffix("://"))
 _GATEWAY_FAILED: Final = (502, 503, 504)
@@ -212,9 +212,9 @@ class Endpoint:
                     body=body,
                     timeout_s=(self.patience.connect_s, self.patience.read_s),
                 )
-            except NoTLS as e:
-                reason = str(e)
-                break  # it will speak it no sooner
+            except WrongScheme as e:  # it will speak it no sooner
+                reason, _, remedy = str(e).partition(": ")
+                raise NoAnswer(f"{self.url} ({reason})", remedy) from None
             except ServerUnavailable as e:
                 reason = str(e)
             else:

@@ -20,11 +20,10 @@ from typing import Any, Final, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from agentgyms.core.errors import ServerUnavailable
-from agentgyms.core.http_clients import authorities
-from agentgyms.remote.transport import NoTLS, Reply
+from agentgyms.core.http_clients import authorities, wrong_scheme
+from agentgyms.remote.transport import Reply, WrongScheme
 
 _LONGEST_LINE: Final = 65_536
-_PROBE_S: Final = 2.0
 _MOST_HEADERS: Final = 100
 _TARGET: Final = re.compile("[!-~]+")
 _FAILURES: Final = (OSError, ValueError, OverflowError, MemoryError, http.client.HTTPException)
@@ -135,7 +134,11 @@ class Connection(http.client.HTTPConnection):
         assert self.sock is not None
         self.sock.sendall(first + self._lines + length + b"\r\n" + content)
         response = Response(self.sock, method=method)
-        response.begin()
+        try:
+            response.begin()
+        except BaseException:
+            response.close()  # else the socket stays open as long as the error is kept
+            raise
         if response.will_close:
             self.close()  # the reply reads on
         return response
@@ -167,7 +170,7 @@ class SecureConnection(Connection, http.client.HTTPSConnection):
     """The same over TLS."""
 
     def connect(self) -> None:
-        """Connect; raise `NoTLS` if the server speaks HTTP alone."""
+        """Connect; raise `WrongScheme` if the server speaks HTTP alone."""
         http.client.HTTPConnection.connect(self)
         assert self.sock is not None
         try:
@@ -176,18 +179,9 @@ class SecureConnection(Connection, http.client.HTTPSConnection):
             raise
         except OSError as e:
             self.close()
-            if self._answers_plainly():
-                raise NoTLS("it speaks HTTP without TLS: write http://, not https://") from e
+            if mistake := wrong_scheme("https", self.host, self.port):
+                raise WrongScheme(mistake) from e
             raise
-
-    def _answers_plainly(self) -> bool:
-        """Return whether the server answers a request without TLS."""
-        try:
-            with socket.create_connection((self.host, self.port), _PROBE_S) as plain:
-                plain.sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-                return plain.recv(5) == b"HTTP/"
-        except OSError:
-            return False
 
 
 class HttpTransport:
@@ -201,6 +195,7 @@ class HttpTransport:
         # Each process has its own: a forked one must not write to its parent's connections.
         # Appending to a list and taking from it need no lock.
         self._idle: _Idle = defaultdict(list)
+        self._known: set[str] = set()  # hosts and ports that have answered
         weakref.finalize(self, _close_all, self._idle)
 
     def send(
@@ -217,7 +212,7 @@ class HttpTransport:
             address = urlsplit(url)
             idle = self._idle[os.getpid(), address.scheme, address.netloc]
             connection = _usable(idle) or _opened(address, timeout_s[0])
-        except NoTLS:
+        except WrongScheme:
             raise
         except _FAILURES as e:
             raise ServerUnavailable(_reason(e, "connection", timeout_s[0])) from e
@@ -228,13 +223,26 @@ class HttpTransport:
             content = response.read()
         except _FAILURES as e:
             connection.close()
+            self._check_scheme(address, e)
             raise ServerUnavailable(_reason(e, "reply", timeout_s[1])) from e
         except BaseException:
             connection.close()
             raise
+        self._known.add(address.netloc)
         if connection.sock is not None:
             idle.append(connection)
         return Reply(response.status, cast("Mapping[str, str]", response.headers), content)
+
+    def _check_scheme(self, address: SplitResult, error: Exception) -> None:
+        """Raise `WrongScheme` if a server that has never answered http speaks TLS.
+
+        Such a server ends the connection without a reply.
+        """
+        new = address.scheme == "http" and address.netloc not in self._known
+        if not new or not isinstance(error, ConnectionError):
+            return
+        if mistake := wrong_scheme("http", address.hostname or "", address.port or 80):
+            raise WrongScheme(mistake) from error
 
     def clone(self) -> HttpTransport:
         """Return a transport with connections of its own."""

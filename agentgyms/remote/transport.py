@@ -21,8 +21,8 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class NoTLS(ServerUnavailable):
-    """Something answers at an https address, and it speaks no TLS: http may be meant."""
+class WrongScheme(ServerUnavailable):
+    """The server speaks http where the address says https, or the other way round."""
 
 
 class Request(NamedTuple):

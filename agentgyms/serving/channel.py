@@ -26,6 +26,11 @@ MOST_HEADER_BYTES: Final = 1 << 15
 IN_MEMORY: Final = 1 << 40
 """More than a body or a reply can have, so that none takes a file."""
 
+_BEGINS: Final = frozenset(b"\r\n" + bytes(range(0x20, 0x7F)))
+"""Bytes that a request, or the blank line before it, may begin with; TLS begins with others."""
+
+_NO_HTTP: Final = "this port speaks HTTP without TLS: use http://, or a proxy that ends TLS"
+
 _FORM_BYTES: Final = 4096
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -62,6 +67,9 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
 
     def received(self, data: bytes) -> int:
         """Read a part of the request and return how many bytes belong to it."""
+        if not self.header_bytes_received and data[0] not in _BEGINS:
+            self.error, self.completed = BadRequest(_NO_HTTP), True
+            return len(data)
         count = int(super().received(data))
         body = self.body_rcv
         if (

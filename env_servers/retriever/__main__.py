@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
 
+from agentgyms.cli import last_resort
 from agentgyms.core import imports
 from agentgyms.core.errors import CallerError, DataError
 from agentgyms.data.writing import write_named
@@ -88,4 +90,4 @@ def _export(corpus: Path | None, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(prog_name="python -m env_servers.retriever")
+    last_resort.run("env_servers", partial(main, prog_name="python -m env_servers.retriever"))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from agentgyms.cli import last_resort
 from agentgyms.core import imports
 from agentgyms.core.errors import CallerError, DataError, EnvUnavailable
 from agentgyms.envs.webshop.env import CUTS, WebShopEnv
@@ -109,4 +111,4 @@ def _serve_environments(app: Flask) -> None:
 
 
 if __name__ == "__main__":
-    main(prog_name="python -m env_servers.webshop_site")
+    last_resort.run("env_servers", partial(main, prog_name="python -m env_servers.webshop_site"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 _UNTOUCHED: Final = {results.CONFIG, results.STARTED, results.PROVENANCE, RECORDINGS}
 _TORN: Final = {f"{name}{writing.PARTIAL}" for name in _UNTOUCHED}
 _SECTIONS: Final = ("run", "env", "model", "agent", "sampling", "service")
-_STARTED: Final = {
-    **dict.fromkeys(("config", "environment", "agent", "model", "versions"), dict),
-    **dict.fromkeys(("seeds", "tasks"), list),
-}
-_SAME: Final = ("environment", "partner", "judge", "agent", "model", "tasks")
+_SAME: Final = (
+    *("format", "environment", "data_source", "partner", "judge", "agent", "model", "sampling"),
+    *("seeds", "tasks", "config"),
+)
+_KINDS: Final = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
 
 
 def read_config(folder: str | Path) -> EvaluationConfig:
@@ -116,12 +116,15 @@ def read_started(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
     """
     file = folder / results.STARTED
     started: dict[str, Any] = results.read_json(file)
-    wrong = [name for name, kind in _STARTED.items() if not isinstance(started.get(name), kind)]
+    now = json.loads(json.dumps(now))
+    wrong = next(_wrong_types(started, now), "")
+    later = started.get("later_versions", [])
+    if not wrong and not (isinstance(later, list) and all(isinstance(one, dict) for one in later)):
+        wrong = f"later_versions must be a list of objects, got {later!r:.40}"
     if wrong:
         raise ResultError(
-            f"{file} is damaged: {wrong[0]} must be of type {_STARTED[wrong[0]].__name__}"
+            f"{file} is damaged: {wrong}. Take it from a copy, or evaluate under another name"
         )
-    now = json.loads(json.dumps(now))
     changed = differences({k: started.get(k) for k in _SAME}, {k: now[k] for k in _SAME})
     if changed:
         raise ConfigError(
@@ -129,3 +132,26 @@ def read_started(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
             "Evaluate under another name"
         )
     return started
+
+
+def _wrong_types(
+    found: Mapping[str, Any], expected: Mapping[str, Any], where: str = ""
+) -> Iterator[str]:
+    """Yield what is wrong with values that must be of the same types as others.
+
+    Null stands for any type. At the top no value may be missing.
+    """
+    for key, other in expected.items():
+        place, own = f"{where}{key}", found.get(key)
+        kind = next((kind for kind in _KINDS if isinstance(other, kind)), None)
+        if key not in found:
+            if not where:
+                yield f"it lacks {place}"
+        elif other is None or (own is None and not isinstance(other, dict | list)):
+            continue
+        elif kind is None and (isinstance(own, bool) or not isinstance(own, int | float)):
+            yield f"{place} must be a number, got {own!r:.40}"
+        elif kind is not None and not isinstance(own, kind):
+            yield f"{place} must be {_KINDS[kind]}, got {own!r:.40}"
+        elif isinstance(own, dict) and isinstance(other, dict):
+            yield from _wrong_types(own, other, f"{place}.")

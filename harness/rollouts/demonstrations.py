@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from agentgyms.core import experts
 from harness.prompts import PromptStyle
 from harness.rollouts.agent import Agent, choices_of
-from harness.rollouts.views import Decision, EpisodeView
+from harness.rollouts.collect import collect
+from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.episode import Episode, run_episode
+from harness.rollouts.groups import CollectOptions
+from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.errors import ConfigError
 from harness.types.messages import Message, texts_of
-from harness.types.rollout import Completion
+from harness.types.rollout import Completion, OnFinish, Rollout
+from harness.types.task_draws import TaskDraw
 
 _MAX_ACTIONS = 500
 """Largest number of earlier actions that random actions are drawn from."""
@@ -46,6 +51,9 @@ class Demonstrator:
     episode into states that the expert would not have reached, so that the learner sees what the
     expert does there. Random actions are never targets. If actions cannot be listed, as for
     code, a random action is the beginning of an earlier expert answer; most of these fail.
+
+    Episodes that it plays at once see each other's actions in an order that depends on time where
+    environments do; `demonstrate` plays them so that the order of the tasks alone counts.
 
     Args:
         agent: The writer of prompts and parser of answers; its model is not called.
@@ -88,6 +96,24 @@ class Demonstrator:
             self._actions.update(dict.fromkeys(actions or [action]))
         return Decision(action, Completion(answer))
 
+    @property
+    def learns_actions(self) -> bool:
+        """Whether random actions depend on the episodes before."""
+        return self._noise > 0 and len(self._actions) < _MAX_ACTIONS
+
+    def begin(self) -> Demonstrator:
+        """Return a demonstrator of one more episode, which knows the actions of those before."""
+        own = Demonstrator(self._agent, self._kind, self._noise)
+        own._actions.update(self._actions)
+        return own
+
+    def add(self, episode: Demonstrator) -> None:
+        """Take over what a demonstrator of one more episode has recorded."""
+        self.demonstrations += episode.demonstrations
+        self.texts.update(episode.texts)
+        if len(self._actions) < _MAX_ACTIONS:
+            self._actions.update(episode._actions)
+
     def _formatted(self, action: str, actions: Sequence[str]) -> str:
         """Return an action in the style's format, or as it is if the style cannot write it."""
         try:
@@ -102,3 +128,52 @@ class Demonstrator:
             # Earlier messages are in earlier demonstrations.
             yield from texts_of(demonstration.messages[-1:])
             yield demonstration.answer
+
+
+async def demonstrate(
+    demonstrator: Demonstrator,
+    pool: EnvPool,
+    draws: Sequence[TaskDraw],
+    *,
+    seed: int,
+    on_finish: OnFinish,
+) -> list[Rollout]:
+    """Play all tasks with a demonstrator and return the rollouts, in the order of the tasks.
+
+    What it records is in that order too, whatever the environments' time and failed episodes. So
+    the first episodes are played one after another, while random actions depend on those before.
+    """
+    ended: dict[tuple[int, int], Demonstrator] = {}
+
+    async def run(
+        episode: Episode,
+        actor: Actor,  # noqa: ARG001 (the demonstrator)
+        *,
+        seed: int,
+        allow_initial_overflow: bool = False,
+    ) -> Rollout:
+        own = demonstrator.begin()
+        rollout = await run_episode(
+            episode, own, seed=seed, allow_initial_overflow=allow_initial_overflow
+        )
+        if not rollout.error:
+            ended[episode.group, episode.member] = own
+        return rollout
+
+    options = CollectOptions(on_finish=on_finish, run=run)
+    rollouts: list[Rollout] = []
+    done = 0
+    while done < len(draws):
+        end = done + 1 if demonstrator.learns_actions else len(draws)
+        rollouts += await collect(
+            pool,
+            draws[done:end],
+            demonstrator,
+            seed=seed,
+            options=options,
+            group_indices=range(done, end),
+        )
+        for place in sorted(ended):
+            demonstrator.add(ended.pop(place))
+        done = end
+    return rollouts

@@ -21,6 +21,8 @@ from harness.types.errors import CheckpointError
 MACHINE_SECTIONS: Final = ("time/", "memory/", "cost/")
 """Sections of metrics that differ between two runs of one configuration."""
 
+MOST_BYTES: Final = 1 << 30
+
 
 class MetricsLog:
     """Appends metrics to `metrics.jsonl` and sends them to trackers.
@@ -93,7 +95,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
     """
     path = folder / "metrics.jsonl"
     try:
-        text = read_text(path) if path.exists() else ""
+        text = read_text(path, MOST_BYTES) if path.exists() else ""
     except (OSError, UnicodeError) as e:
         raise CheckpointError(f"{path} cannot be read: {e}") from None
     lines = lines_in(text)

@@ -43,6 +43,8 @@ class RunFolder:
         reference/        the policy after the warm start, if the run needs the reference policy
         tensorboard/ wandb/ trackio.json curve.png training.png table.md
 
+        gateway.jsonl     names of the rollouts behind a gateway
+
         warmstart/        an interrupted warm start, to resume from
 
         .lock             names the process that writes the folder

@@ -93,15 +93,15 @@ class Trainer:
             self._rollout_generator.completer,
             self.stop,
             processes,
+            folder.path,
         )
         self._ahead = self._player if isinstance(self._player, AheadPlayer) else None
         self.learner = make_learner(config, policy, reference)
         self._recomputes = recomputes(config)
         decay = config.policy.ema
         self._average = None if decay is None else WeightAverage(policy, decay)
-        parts = {"curriculum": self._player.curriculum, "average": self._average}
-        parts |= self._ahead.parts if self._ahead else {}
-        self._parts = {name: part for name, part in parts.items() if part is not None}
+        averages = {} if self._average is None else {"average": self._average}
+        self._parts: dict[str, Any] = {**self._player.parts, **averages}
         if resumed:
             optimizer, annotators = self.learner.optimizer, self.credit.annotators
             training_state.read(resumed.folder, policy, optimizer, annotators, self._parts)
@@ -124,6 +124,7 @@ class Trainer:
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
         self._report = report
+        self._player.open()  # only now: a gateway must know which rollouts have their rewards
 
     def _open_log(self, resume_step: int | None) -> Log:
         """Return the run's log; only the first process writes, to the wanted trackers too."""

@@ -12,9 +12,7 @@ from harness.config import Config
 from harness.distributed.signals import Abandoned, StopSignal
 from harness.model.policy import Policy
 from harness.rollouts.build import make_pool, make_prompt_agent
-from harness.rollouts.collect import collect
-from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.groups import CollectOptions
+from harness.rollouts.demonstrations import Demonstrator, demonstrate
 from harness.runs.progress import EXPERT, WARM_START, Progress
 from harness.training import sft_state
 from harness.training.sft import fine_tune
@@ -45,8 +43,9 @@ class WarmStart:
         draws = TaskSampler(pool.tasks(), seed).draw(0, warm.episodes)
         try:
             with self.progress.phase(EXPERT, len(draws), "episodes") as advance:
-                options = CollectOptions(on_finish=lambda _: advance(""))
-                played = collect(pool, draws, demonstrator, seed=seed, options=options)
+                played = demonstrate(
+                    demonstrator, pool, draws, seed=seed, on_finish=lambda _: advance("")
+                )
                 rollouts = self.stop.run(played)
         finally:
             pool.close()

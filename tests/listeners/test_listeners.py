@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -226,6 +228,38 @@ def test_a_body_that_is_too_long_is_refused_and_not_kept(serve, listener, connec
     assert sum(one.held for one in channels(server)) == 0
     connection.sendall(b" ")
     assert connection.recv(12)[9:10] in (b"3", b"4")
+
+
+def hello() -> bytes:
+    """Return what a client of TLS sends first."""
+    outgoing = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    begun = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        begun.do_handshake()
+    return outgoing.read()
+
+
+@pytest.mark.parametrize("size", [None, 5, 1], ids=["whole", "head", "byte"])
+@pytest.mark.parametrize("token", ["", TOKEN], ids=["open", "token"])
+def test_a_client_of_tls_is_told_and_let_go(serve, listener, connect, token, size, caplog):
+    server = serve(token, threads=1)
+    caplog.set_level("DEBUG")
+    for _ in range(3):
+        connection = connect(server)
+        connection.sendall(hello()[:size])
+        reply = b"".join(iter(partial(connection.recv, 4096), b""))  # up to the server's end
+        assert reply.startswith(b"HTTP/1.0 400 Bad Request\r\n")
+        assert b"this port speaks HTTP without TLS: use http://" in reply
+        until(lambda: not channels(server))
+    assert not caplog.records
+    assert requests.get(server.url + listener.probe, timeout=LIMIT_S).ok
+
+
+def test_a_client_of_https_fails_at_once(serve, listener):
+    server = serve()
+    with pytest.raises(requests.exceptions.SSLError):
+        requests.get(server.url.replace("http:", "https:") + listener.probe, timeout=LIMIT_S)
 
 
 # --- beyond this machine, and MCP alone ----------------------------------------------------------

@@ -15,7 +15,7 @@ from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.data import datasets
 from agentgyms.data.manifests import MANIFEST, read_manifest
-from agentgyms.data.users_files import FileState, is_litter, parse_json, state_of
+from agentgyms.data.users_files import FileState, is_litter, parse_json, read_bytes, state_of
 from agentgyms.envs.alfworld.builder import build_game
 from agentgyms.envs.alfworld.game import Game
 from agentgyms.envs.alfworld.generated import generator
@@ -130,7 +130,7 @@ class Official:
 
     def fields(self, split: str, task_id: str) -> dict[str, Any]:
         """Return the content of the file."""
-        fields: dict[str, Any] = parse_json(self.path(split, task_id).read_bytes())
+        fields: dict[str, Any] = parse_json(read_bytes(self.path(split, task_id)))
         return fields
 
     def _index(self, split: str) -> _Index:

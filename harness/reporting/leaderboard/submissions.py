@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.core.errors import plain
+from agentgyms.data.users_files import MOST_BYTES
 from harness.evaluation.episode_store import RECORDINGS
 from harness.evaluation.results import RESULT, STARTED
 from harness.types.errors import ResultError
@@ -18,7 +19,7 @@ from harness.types.errors import ResultError
 _MARKS: Final = {RESULT, RECORDINGS, STARTED}
 """A folder with one of these files is meant as an evaluation."""
 
-_READ: Final = {RESULT: 64 << 20, RECORDINGS: 4 << 30}
+_READ: Final = {RESULT: MOST_BYTES, RECORDINGS: 4 << 30}
 """The files that are read, and most bytes of each."""
 
 MOST: Final = 10_000

@@ -17,6 +17,7 @@ from harness.model.tokenizer import ChatTokenizer
 from harness.training.gateway.answers import Answer, AnswerMaker
 from harness.training.gateway.chat_requests import ChatRequest, Refused
 from harness.training.gateway.env_sessions import EnvSessions, Position
+from harness.training.gateway.name_ledger import NameLedger
 from harness.training.gateway.rollout_book import OpenRollout, RolloutBook
 from harness.training.gateway.token_memory import TokenMemory
 from harness.training.gateway.turns_of_calls import Call, from_report, from_session
@@ -67,6 +68,7 @@ class Gateway:
         chat_tokenizer: ChatTokenizer,
         options: GatewayOptions,
         sessions: EnvSessions,
+        ledger: NameLedger | None = None,
     ) -> None:
         self.options, self.weights = options, 0
         self._completer, self._sessions = completer, sessions
@@ -74,7 +76,7 @@ class Gateway:
         make_memory = partial(
             TokenMemory, self._answers.write_calls, strip_thoughts=options.strip_thoughts
         )
-        self.book = RolloutBook(options.group_size, make_memory)
+        self.book = RolloutBook(options.group_size, make_memory, ledger=ledger)
         self._lock = threading.Lock()
         self._jobs: deque[_Job] = deque()
         self._wake: Callable[[], object] | None = None

@@ -6,11 +6,20 @@ import math
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from harness.training.gateway.chat_requests import Refused
+from harness.training.gateway.ended_rollouts import (
+    Ended,
+    Members,
+    check_numbers,
+    check_start,
+    kept,
+    restored,
+)
+from harness.training.gateway.name_ledger import MOST_NAMES, NameLedger
 from harness.training.gateway.token_memory import TokenMemory
 from harness.training.gateway.turns_of_calls import Call
 from harness.types.rollout import Rollout
@@ -19,11 +28,7 @@ MOST_OPEN: Final = 4096
 TTL_S: Final = 3600.0
 """A rollout without a request for as long expires, and so does a group without an open one."""
 
-MOST_REWARD: Final = 1e18
-"""The largest reward: its square is finite in float32."""
-
 _LOOK_S: Final = TTL_S / 60
-_MOST_FINISHED: Final = 65536
 _LONGEST_NAME: Final = 200
 
 
@@ -43,22 +48,14 @@ class OpenRollout:
     lock: threading.Lock = field(default_factory=threading.Lock)  # guards calls and memory
 
 
-class Ended(NamedTuple):
-    """A rollout with its reward, and the number of the step of its oldest weights."""
-
-    rollout: Rollout
-    weights: int
-
-
-Members = dict[str, Ended | None]
-"""The members of a group by name; None for one that is still played."""
-
-
 class RolloutBook:
     """Open rollouts by name, and the groups that they belong to.
 
     A session is of one open rollout, and each of its episodes of one rollout. The clock is
-    monotonic, in seconds.
+    monotonic, in seconds. `ledger` knows the rollouts of earlier processes; None stands for none.
+
+    A checkpoint keeps the rollouts that have ended and are not learned from yet, and which rollouts
+    have ended. Those that a kill cut off are refused: what is left of them is no episode.
     """
 
     def __init__(
@@ -66,8 +63,10 @@ class RolloutBook:
         group_size: int,
         make_memory: Callable[[], TokenMemory],
         clock: Callable[[], float] = time.monotonic,
+        ledger: NameLedger | None = None,
     ) -> None:
         self._size, self._make_memory, self._clock = group_size, make_memory, clock
+        self._ledger = ledger
         self._lock = threading.Lock()
         self._players: dict[str, str] = {}  # session -> its open rollout
         self._rewarded: OrderedDict[str, int] = OrderedDict()  # session -> last episode
@@ -110,6 +109,7 @@ class RolloutBook:
                 410,
                 "expired",
             )
+        self._check_lost(name)
         if session in self._players:
             raise Refused(
                 f"session {session:.40} is played by rollout {self._players[session]:.60}: give "
@@ -125,6 +125,7 @@ class RolloutBook:
             raise Refused(f"group {group:.60} has all of its {self._size} rollouts", 409)
         if len(self._open) >= MOST_OPEN:
             raise Refused(f"{MOST_OPEN} rollouts are open: end some of them first", 429)
+        self._note(name)
         self._groups.setdefault(group, {})[name] = None
         made = OpenRollout(name, group, task, session, self._begun, self._make_memory())
         made.used_at = self._changed[group] = self._clock()
@@ -132,6 +133,24 @@ class RolloutBook:
         if session:
             self._players[session] = name
         return made
+
+    def _check_lost(self, name: str) -> None:
+        if self._ledger is not None and name in self._ledger.earlier:
+            raise Refused(
+                f"rollout {name:.60} was cut off when the run was interrupted: take another id, "
+                "and begin its episode again",
+                410,
+                "lost",
+            )
+
+    def _note(self, name: str) -> None:
+        """Write the name of a new rollout into the ledger."""
+        try:
+            if self._ledger is not None:
+                self._ledger.add(name)
+        except OSError as e:
+            reason = e.strerror or e
+            raise Refused(f"rollout {name:.60} cannot be noted on the disk: {reason}", 503) from e
 
     def _expire(self) -> None:
         """Drop the rollouts and groups that were abandoned; one that waits for an answer is not."""
@@ -165,6 +184,8 @@ class RolloutBook:
 
     def _find(self, name: str) -> OpenRollout:
         if name not in self._open:
+            if name not in self._finished:
+                self._check_lost(name)
             raise Refused(f"no rollout {name:.60} is open", 404, "no_rollout")
         return self._open[name]
 
@@ -205,12 +226,13 @@ class RolloutBook:
         """
         if not rollout.turns or math.isnan(rollout.score):
             raise Refused("the episode has no turn or no score: drop the rollout", 409)
-        _check_numbers(rollout)
+        check_numbers(rollout)
         with self._lock:
             if self._find(ended.name) is not ended:
                 raise Refused(f"rollout {ended.name:.60} was dropped", 409)
             members = self._groups[ended.group]
-            _check_start(ended, rollout, members)
+            if ended.session:
+                check_start(ended.group, rollout, members)
             members[ended.name] = Ended(rollout, min(call.weights for call in ended.calls))
             self._close(ended)
             _keep(self._finished, ended.name, None)
@@ -241,35 +263,42 @@ class RolloutBook:
                 "whole_groups": len(self._whole),
             }
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps; open rollouts are not in it."""
+        with self._lock:
+            whole = [*self._whole]
+            begun = {name: {**members} for name, members in self._groups.items()}
+            counted = {
+                "finished": [*self._finished],
+                "rewarded": {**self._rewarded},
+                "begun": self._begun,
+            }
+        return counted | {
+            "whole": [[kept(one) for one in group] for group in whole],
+            "groups": {
+                name: {member: kept(one) for member, one in members.items() if one is not None}
+                for name, members in begun.items()
+                if any(members.values())
+            },
+        }
 
-def _check_start(ended: OpenRollout, rollout: Rollout, members: Members) -> None:
-    """Refuse a rollout that starts in another state than those of its group."""
-    other = next((one.rollout for one in members.values() if one is not None), None)
-    if other is None or not ended.session:
-        return
-    own, start = ((one.task_id, one.turns[0].state_key) for one in (rollout, other))
-    if own != start:
-        raise Refused(
-            f"the rollouts of group {ended.group:.40} start in one state of one task, and this one "
-            f"elsewhere: task {own[0]!r:.60}, not {start[0]!r:.60}",
-            409,
-        )
-
-
-def _check_numbers(rollout: Rollout) -> None:
-    """Refuse rewards and scores that training, which computes in float32, cannot hold."""
-    rewards = [turn.reward for turn in rollout.turns]
-    for value in (*rewards, sum(rewards), rollout.score):
-        if not abs(value) <= MOST_REWARD:
-            raise Refused(
-                f"a reward or score of {value:.3g} is too large: expected at most "
-                f"{MOST_REWARD:g}, for each turn and for all together"
-            )
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what a checkpoint has kept; raise `ValueError` if it is damaged."""
+        with self._lock:
+            self._finished = OrderedDict.fromkeys(state["finished"])
+            self._rewarded = OrderedDict(state["rewarded"])
+            self._begun = int(state["begun"])
+            self._whole = deque([restored(one) for one in group] for group in state["whole"])
+            self._groups = {
+                name: {member: restored(one) for member, one in members.items()}
+                for name, members in state["groups"].items()
+            }
+            self._changed = dict.fromkeys(self._groups, self._clock())
 
 
 def _keep(kept: OrderedDict[str, Any], name: str, value: Any) -> None:
-    """Keep a value under a name, as the last of at most `_MOST_FINISHED`."""
+    """Keep a value under a name, as the last of at most `MOST_NAMES`."""
     kept.pop(name, None)
     kept[name] = value
-    if len(kept) > _MOST_FINISHED:
+    if len(kept) > MOST_NAMES:
         kept.popitem(last=False)

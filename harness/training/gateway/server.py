@@ -16,7 +16,7 @@ MOST_THREADS: Final = 256
 
 
 def listen(app: Flask, address: tuple[str, int], threads: int, token: str = "") -> Server:
-    """Return a server that has begun to answer; requests that wait for an answer take `threads`.
+    """Return a server that listens and is to be started; waiting requests take `threads`.
 
     Port 0 takes a free one, see `url`. Raises `ConfigError` if the address cannot be used, or is
     public and has no `token`.
@@ -24,10 +24,8 @@ def listen(app: Flask, address: tuple[str, int], threads: int, token: str = "") 
     host, port = address
     try:
         check_reach(host, token, TOKEN_VARIABLE)
-        server = Server(app, host, port, min(threads, MOST_THREADS))
+        return Server(app, host, port, min(threads, MOST_THREADS))
     except BadOption as e:
         raise ConfigError(f"rollout.gateway: {e}") from None
     except OSError as e:
         raise ConfigError(f"rollout.gateway cannot listen on {host}:{port}: {e}") from e
-    server.start()
-    return server

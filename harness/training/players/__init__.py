@@ -8,6 +8,7 @@ its `GroupStream` plays groups that go on while the weights change (`rollout.ahe
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgyms.core import imports
@@ -32,11 +33,12 @@ def make_player(
     completer: Completer,
     stop: StopSignal,
     processes: ProcessGroup,
+    folder: Path,
 ) -> Player | AheadPlayer | RecordedPlayer | OutsideAgents:
     """Return the source of a step's rollouts: files, the run's agent, or outside agents.
 
     `generator` has the policy's weights. `completer` answers in training: it is the generator's, or
-    has the initial weights.
+    has the initial weights. `folder` is the run's.
     """
     if not config.rollout.is_live:
         return RecordedPlayer(config, policy)
@@ -46,4 +48,4 @@ def make_player(
         return Player(config, policy, completer, stop.run, processes)
     with imports.needed("server"):
         from harness.training.players.outside_agents import OutsideAgents
-    return OutsideAgents(config, policy, completer, stop.run, processes)
+    return OutsideAgents(config, policy, completer, stop.run, processes, folder)

@@ -66,8 +66,6 @@ class AheadPlayer:
     seeds. Checkpoints keep `parts`.
     """
 
-    curriculum = None
-
     def __init__(
         self, config: Config, policy: Policy, generator: Generator, stop: StopSignal
     ) -> None:
@@ -96,6 +94,9 @@ class AheadPlayer:
     def data_version(self) -> str:
         """The version of the environment's data."""
         return self._player.data_version
+
+    def open(self) -> None:
+        """Do nothing: nobody waits for this player."""
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
         """Return the rollouts of a step and begin those of the next.

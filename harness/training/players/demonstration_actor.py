@@ -16,8 +16,9 @@ from harness.types.rollout import Completion
 class DemonstrationActor:
     """The environment's expert as an actor; its completions have the policy's tokens.
 
-    Random actions, drawn with probability `noise` in [0, 1), and actions not known to be optimal
-    count as malformed, so that they are not imitated. All log-probabilities are 0.
+    Random actions, drawn with probability `noise` in [0, 1) from the same episode, and actions not
+    known to be optimal count as malformed, so that they are not imitated. All log-probabilities are
+    0.
     """
 
     def __init__(self, config: Config, policy: Policy, kind: str, noise: float) -> None:
@@ -25,13 +26,18 @@ class DemonstrationActor:
         self._agent = make_prompt_agent(config, policy.chat_tokenizer)
         self._policy = policy
         self._demonstrator = Demonstrator(self._agent, kind, noise)
+        # Of each episode, by its view, which is kept so that its id stays its own.
+        self._episodes: dict[int, tuple[EpisodeView, Demonstrator]] = {}
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Return the expert's action; raise `ContextOverflow` if the prompt and it are too long."""
-        decision = await self._demonstrator.act(view, seed)
-        is_demonstration = bool(self._demonstrator.demonstrations)
-        self._demonstrator.demonstrations.clear()
-        self._demonstrator.texts.clear()
+        if id(view) not in self._episodes:
+            self._episodes[id(view)] = (view, self._demonstrator.begin())
+        _, demonstrator = self._episodes[id(view)]
+        decision = await demonstrator.act(view, seed)
+        is_demonstration = bool(demonstrator.demonstrations)
+        demonstrator.demonstrations.clear()
+        demonstrator.texts.clear()
         policy, messages = self._policy, self._agent.messages(view)
         prompt = policy.encode_chat(messages)
         answer = decision.completion.text

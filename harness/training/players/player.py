@@ -71,7 +71,11 @@ class Player:
         self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
         tasks, course = self._pool.tasks(), config.rollout.curriculum
         self.curriculum = Curriculum(tasks, config.run.seed, course) if course.by else None
+        self.parts = {} if self.curriculum is None else {"curriculum": self.curriculum}
         self._sampler = self.curriculum or TaskSampler(tasks, config.run.seed)
+
+    def open(self) -> None:
+        """Do nothing: nobody waits for this player."""
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
         """Return the rollouts of a training step, numbered from 0.

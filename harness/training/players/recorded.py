@@ -17,6 +17,7 @@ from harness.rollouts.search.preferences import Preference
 from harness.training.players.player import StepRollouts, branch_figures, rollout_figures
 from harness.types.errors import ConfigError
 from harness.types.rollout import Completion, OnFinish, Rollout, StopReason, Turn
+from harness.types.stateful import Stateful
 from harness.types.task_draws import TaskSampler
 
 
@@ -27,11 +28,10 @@ class RecordedPlayer:
     the run's seed, the step and the files alone. All rollouts are in main memory.
     """
 
-    curriculum = None
-
     def __init__(self, config: Config, policy: Policy) -> None:
         """Read and check the files."""
         source = config.rollout
+        self.parts: dict[str, Stateful] = {}
         self._groups: dict[str, list[Rollout]] = {}
         self.data_version = ""
         for file in source.recorded:
@@ -49,6 +49,9 @@ class RecordedPlayer:
             )
         self._count = source.tasks_per_step
         self._sampler = TaskSampler([*self._groups], config.run.seed)
+
+    def open(self) -> None:
+        """Do nothing: nobody waits for this player."""
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
         """Return the rollouts of a training step, as `Player.play`."""

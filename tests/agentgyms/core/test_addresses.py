@@ -1,5 +1,13 @@
 """Addresses of servers and proxies: one form, and a reason for what is none."""
 
+import asyncio
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from contextlib import contextmanager, suppress
+
 import gymnasium as gym
 import pytest
 
@@ -7,8 +15,10 @@ from agentgyms.core.errors import BadOption, ServerUnavailable
 from agentgyms.core.http_clients import check_proxies, parse_address
 from agentgyms.data.download import download
 from agentgyms.envs.searchqa.http_retriever import HttpRetriever
+from agentgyms.models.client import ChatClient
 from agentgyms.models.endpoint import base_url
-from agentgyms.models.json_client import exchange
+from agentgyms.models.json_client import JsonPoster, exchange
+from agentgyms.models.types import Service
 from env_servers import Server, create_app
 from harness.inference.completers.vllm_server import VLLMServer
 from harness.types.errors import ConfigError
@@ -77,12 +87,104 @@ def test_every_reader_takes_the_same_forms(tmp_path):
     assert VLLMServer(odd).url == server.url
 
 
-def test_https_to_a_server_without_tls_says_so():
+def environments(url):
+    gym.make(CORRIDOR, url=url, patience={"connect_s": 0.5})
+
+
+def models(url):
+    async def check():
+        client = ChatClient("any", url, service=Service(timeout_s=0.5))
+        try:
+            await client.check()
+        finally:
+            await client.close()
+
+    asyncio.run(check())
+
+
+def scores(url):
+    async def post():
+        poster = JsonPoster(url, {}, 0.5)
+        try:
+            await poster.post("/score", {}, 1000)
+        finally:
+            await poster.close()
+
+    asyncio.run(post())
+
+
+CLIENTS = {
+    "environments": environments,
+    "models": models,
+    "scores": scores,
+    "one request": lambda url: exchange("GET", url, timeout_s=0.5, connect_s=0.5),
+}
+
+
+@contextmanager
+def serving(answer):
+    """A server that gives each connection to `answer`; yields host and port."""
+
+    def serve():
+        while True:
+            try:
+                peer, _ = listening.accept()
+            except OSError:
+                return
+            with peer, suppress(OSError):
+                answer(peer)
+
+    with socket.create_server(("localhost", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"localhost:{listening.getsockname()[1]}"
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def slow_in_tls(peer):
+    """Answer HTTP, and wait for the rest of anything else, as many servers do."""
+    peer.settimeout(20)
+    received = b""
+    while b"\r\n\r\n" not in received:
+        part = peer.recv(4096)
+        if not part:
+            return
+        received += part
+    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_https_to_a_server_without_tls_says_so(client):
+    said = r"it speaks HTTP without TLS.* write http://, not https://$"
     with (
         Server(create_app(CORRIDOR), "127.0.0.1", 0) as server,
-        pytest.raises(ServerUnavailable, match="without TLS: write http://"),
+        pytest.raises((ServerUnavailable, BadOption), match=said),
     ):
-        gym.make(CORRIDOR, url=server.url.replace("http", "https"), patience={"connect_s": 0.5})
+        CLIENTS[client](server.url.replace("http", "https"))
+    with serving(slow_in_tls) as place, pytest.raises((ServerUnavailable, BadOption), match=said):
+        CLIENTS[client](f"https://{place}")
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificate")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_http_to_a_server_with_tls_says_so(client, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
+    files = ("-nodes", "-subj", "/CN=localhost", "-keyout", key, "-out", certificate)
+    subprocess.run([*made, *files], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    def answer(peer):
+        with context.wrap_socket(peer, server_side=True) as secured:
+            secured.recv(4096)
+
+    said = r"it speaks TLS.* write https://, not http://$"
+    with serving(answer) as place, pytest.raises((ServerUnavailable, BadOption), match=said):
+        CLIENTS[client](f"http://{place}")
 
 
 PROXIES = {

@@ -86,6 +86,7 @@ def place() -> Iterator[Place]:
     with Server(create_app("agentgyms/Corridor-v0", token="", split="train")) as server:
         gateway = Gateway(completer, chats, options, EnvSessions([server.url]))
         listening = listen(web.create_app(gateway), ("127.0.0.1", 0), 8)
+        listening.start()
         serving = threading.Thread(target=lambda: asyncio.run(gateway.serve(lambda: bool(stop))))
         serving.start()
         yield Place(gateway, completer, listening.url, server.url)
@@ -278,7 +279,7 @@ def test_a_group_that_nobody_completes_expires(book, clock):
 
 
 def test_the_books_memory_of_names_is_bounded(book, clock, monkeypatch):
-    monkeypatch.setattr(rollout_book, "_MOST_FINISHED", 3)
+    monkeypatch.setattr(rollout_book, "MOST_NAMES", 3)
     for number in range(9):
         book.open(str(number), group=str(number))
     clock.now = 2 * TTL_S

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.users_files import lines_in, parse_json
+from agentgyms.data.users_files import lines_in, parse_json, read_bytes
 from agentgyms.envs.alfworld.builder import build_game
 from agentgyms.envs.alfworld.game import Game
 from agentgyms.envs.alfworld.problem import Problem, parse_problem
@@ -54,11 +54,9 @@ def read_game(path: Path, name: str) -> Game:
     with other rules or other wording.
     """
     try:
-        content = path.read_bytes()
+        return build_game(parse_game(read_bytes(path)), name)
     except FileNotFoundError:
         raise DataMissing(f"the game file {path} does not exist any more; {_ADVICE}") from None
-    try:
-        return build_game(parse_game(content), name)
     except ValueError as e:
         raise DataCorrupt(f"{path} cannot be played: {e}; {_ADVICE}") from None
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
 from agentgyms.data.progress_bar import ProgressBar
-from agentgyms.data.users_files import parse_json, read_text
+from agentgyms.data.users_files import files_below, parse_json, read_text
 
 SPLITS: Final = ("train", "dev", "test_normal", "test_challenge")
 """The splits of AppWorld, in the benchmark's order."""
@@ -86,25 +86,28 @@ def find_data(folder: Path) -> Path:
     )
 
 
+def files_of(roots: Path) -> list[str]:
+    """Return the relative names of the files in a folder that `divide` wrote, sorted.
+
+    Its links are left out: they lead to files of the same folder.
+    """
+    found = []
+    for parent, _, names in os.walk(roots):
+        files = [file for name in names if not (file := Path(parent, name)).is_symlink()]
+        found += [file.relative_to(roots).as_posix() for file in files]
+    return sorted(found)
+
+
 def divide(source: Path, target: Path, *, link: bool = False, progress: bool = False) -> Roots:
     """Copy or hard link AppWorld's data to two roots; an interrupted copy resumes."""
     found = find_data(source)
     roots = Roots(target / "world", target / "truth")
-    files = files_below(found)
+    files = [file.relative_to(found).as_posix() for file in files_below(found)]
     for name in ProgressBar(files, desc="AppWorld's data", unit="file", disable=not progress):
         root = roots.world if _is_for_world(PurePosixPath(name)) else roots.truth
         _copy_or_link(found / name, root / "data" / name, link=link)
     _link_shared(roots)
     return roots
-
-
-def files_below(folder: Path) -> list[str]:
-    """Return the relative names of all files below a folder, without links, sorted."""
-    found = []
-    for parent, _, names in os.walk(folder):
-        files = [file for name in names if not (file := Path(parent, name)).is_symlink()]
-        found += [file.relative_to(folder).as_posix() for file in files]
-    return sorted(found)
 
 
 def _is_for_world(name: PurePosixPath) -> bool:
@@ -120,7 +123,7 @@ def _copy_or_link(source: Path, target: Path, *, link: bool) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if link:
         try:
-            target.hardlink_to(source)
+            target.hardlink_to(source.resolve())  # else it would be of a link
         except OSError:  # another file system, or one without hard links
             pass
         else:

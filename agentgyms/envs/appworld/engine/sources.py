@@ -23,7 +23,7 @@ from agentgyms.envs.appworld.engine.data_roots import (
     Roots,
     divide,
     divided,
-    files_below,
+    files_of,
     find_data,
 )
 from agentgyms.envs.appworld.sandbox import install
@@ -191,7 +191,7 @@ def official(source: Path, target: Path, progress: bool) -> dict[str, Any]:
     ]
     files = {
         name: (Path(target, name).stat().st_size, digest_file(Path(target, name)))
-        for name in files_below(target)
+        for name in files_of(target)
     }
     return {"splits": summarize(items), "files": files}
 
