@@ -10,7 +10,6 @@ Templates are read as transformers reads them: the same syntax, filters, functio
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import resource
@@ -87,8 +86,8 @@ def _check_attribute(name: object) -> None:
         raise SecurityError(f"a namespace has no attribute {name!r}, which begins with _")
 
 
-def _raise_exception(message: str) -> None:
-    raise jinja2.TemplateError(message)
+def _raise_exception(message: object) -> None:
+    raise jinja2.TemplateError(str(message))
 
 
 def _to_json(
@@ -154,21 +153,24 @@ def _render(template: str, values: dict[str, Any], date: str, most: int) -> dict
     return {"text": text}
 
 
-def _reply(line: bytes) -> dict[str, Any]:
-    request = json.loads(line)
-    signal.setitimer(signal.ITIMER_PROF, request["cpu_s"])  # SIGPROF ends this process
+def _answer(request: dict[str, Any], most: int) -> dict[str, Any]:
+    if "values" not in request:
+        return _inspect(request["template"])
+    return _render(request["template"], request["values"], request["date"], most)
+
+
+def _reply(line: bytes) -> str:
     try:
-        if "values" not in request:
-            return _inspect(request["template"])
-        most = _TEXT_PER_REQUEST * len(line) + _MORE_TEXT
-        return _render(request["template"], request["values"], request["date"], most)
+        request = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, request["cpu_s"])  # SIGPROF ends this process
+        return json.dumps(_answer(request, _TEXT_PER_REQUEST * len(line) + _MORE_TEXT))
     except MemoryError:
-        return {"limit": "memory"}
+        return json.dumps({"limit": "memory"})
     except RecursionError:
-        return {"limit": "depth"}
+        return json.dumps({"limit": "depth"})
     except Exception as e:  # a template may raise what it likes
         reason = str(e) if isinstance(e, jinja2.TemplateError) else f"{type(e).__name__}: {e}"
-        return {"refused": reason[:_REASON_LENGTH]}
+        return json.dumps({"refused": reason[:_REASON_LENGTH]})
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -191,8 +193,10 @@ def _confine() -> None:
 def main() -> None:
     """Answer requests until there are no more."""
     _confine()
-    for reply in itertools.chain([{}], map(_reply, sys.stdin.buffer)):
-        sys.stdout.write(json.dumps(reply) + "\n")
+    sys.stdout.write("{}\n")
+    sys.stdout.flush()
+    for line in sys.stdin.buffer:
+        sys.stdout.write(_reply(line) + "\n")
         sys.stdout.flush()
     os._exit(0)  # nothing has to be tidied
 

@@ -77,9 +77,20 @@ def reads_clock(template: Any) -> bool:
     return any(clock.NAME in _inspected(text).variables for text in texts_of(template))
 
 
-def _check(template: Any, whose: str) -> None:
-    """Refuse a chat template that draws random texts, or refers to files that it has not."""
-    for text in texts_of(template, whose):
+def named(tokenizer: Any) -> str:
+    """Return the words for a tokenizer's chat template in errors, with the model's name."""
+    name = path_end(getattr(tokenizer, "name_or_path", ""), _SHOWN_NAME)
+    return f"{_USUAL} ({name})" if name else _USUAL
+
+
+def check(tokenizer: Any) -> None:
+    """Refuse a tokenizer's chat template that must not be rendered.
+
+    It is no text or no Jinja template, reaches a limit, draws random texts, or refers to other
+    templates.
+    """
+    whose = named(tokenizer)
+    for text in texts_of(tokenizer.chat_template, whose):
         found = _inspected(text, whose)
         if found.draws:
             raise ConfigError(
@@ -129,9 +140,8 @@ class ChatTemplate:
         """Raise `ConfigError` for a template that must not be rendered."""
         self._tokenizer = tokenizer
         self._arguments: Mapping[str, Any] = {}
-        name = path_end(getattr(tokenizer, "name_or_path", ""), _SHOWN_NAME)
-        self._whose = f"{_USUAL} ({name})" if name else _USUAL
-        _check(tokenizer.chat_template, self._whose)
+        self._whose = named(tokenizer)
+        check(tokenizer)
 
     @property
     def arguments(self) -> Mapping[str, Any]:

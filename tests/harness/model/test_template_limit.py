@@ -40,7 +40,10 @@ MEMORY = {
     "doubled lists": DOUBLING,
     "doubled texts": DOUBLING.replace("['x'] * 999", "'x' * 999"),
 }
+NESTED = "{% set n = namespace(s=[]) %}{% for i in range(9999) %}{% set n.s = [n.s] %}{% endfor %}"
 DEPTH = {
+    "a list": NESTED + "{{ n.s }}",
+    "a list as the reason": NESTED + "{{ raise_exception(n.s) }}",
     "a macro": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
     "parentheses": "{{ " + "(" * 9999 + "1" + ")" * 9999 + " }}",
     "negations": "{{ " + "not " * 9999 + "1 }}",
@@ -259,7 +262,7 @@ def start(program):
 def has_ended(pid):
     """Wait until a process has ended, and return whether it has."""
     status = Path(f"/proc/{pid}/status")
-    for _ in range(600):
+    for _ in range(2400):
         try:
             os.kill(pid, 0)
             if "\nState:\tZ" in status.read_text():  # nobody fetches it
