@@ -88,9 +88,9 @@ KINDS = [
     ("no jinja", NO_JINJA, "is no Jinja template: "),
     ("refused", REFUSED, "refuses a chat: "),
 ]
-NO_LIMIT = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 HOSTILE = [
-    pytest.param(template, error, id=f"{kind}, {name}", marks=[NO_LIMIT] * (kind == "memory"))
+    pytest.param(template, error, id=f"{kind}, {name}", marks=[ON_LINUX] * (kind == "memory"))
     for kind, templates, error in KINDS
     for name, template in templates.items()
 ]
@@ -238,6 +238,17 @@ def test_a_template_that_crashes_each_child_is_named(with_template, monkeypatch)
     process._renderer.close()
     with pytest.raises(ConfigError, match=r"\(someone/model\) cannot be rendered.* lost twice"):
         template.render(CHAT)
+
+
+@ON_LINUX
+def test_no_secret_of_this_process_reaches_the_child(with_template, monkeypatch):
+    template = with_template()
+    process._renderer.close()
+    monkeypatch.setenv("SOME_API_KEY", "secret-9")
+    assert template.render(CHAT) == WRITTEN
+    given = Path(f"/proc/{process._renderer._child._process.pid}/environ").read_text()
+    assert "PYTHONPATH=" in given
+    assert "secret-9" not in given
 
 
 def test_signals_of_the_terminal_leave_it_to_the_parent(with_template):
