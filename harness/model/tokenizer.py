@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from agentgyms.core.errors import plain
 from harness.model.chat_template import ChatEncoder
 from harness.model.chat_templates import clock
+from harness.model.chat_templates.rendering import ChatRefused
 from harness.types.errors import ConfigError
 from harness.types.messages import Message, tools_of
 
@@ -22,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 _CACHED_TEXTS = 16384
 _SAID: Final = "a mug"
+_SHOWN: Final = 300
 _SPEAKERS: Final = ("user", "tool")
 """Who speaks after an answer."""
 
@@ -99,10 +102,11 @@ class ChatTokenizer:
                 "no token ends an answer: the model has no eos_token_id, and its chat template "
                 "writes no special token after an answer; set eos_token in tokenizer_config.json"
             )
-        named = ", ".join(map(str, self.tokenizer.convert_ids_to_tokens(sorted(ends))))
+        names = map(str, self.tokenizer.convert_ids_to_tokens(sorted(ends)))
+        named = plain(", ".join(names), _SHOWN)
         written = self._written_end()
         if written is not None and written not in ends:
-            name = self.tokenizer.convert_ids_to_tokens(written)
+            name = plain(str(self.tokenizer.convert_ids_to_tokens(written)), _SHOWN)
             raise ConfigError(
                 f"the chat template ends an answer with {name}, and responses end at {named} alone"
             )
@@ -120,7 +124,7 @@ class ChatTokenizer:
             text = self.chat_encoder.render(chat, add_generation_prompt=False)
             if text == self.chat_encoder.render(chat):
                 return None  # the next answer may have begun
-        except ConfigError:  # it refuses chats with answers
+        except ChatRefused:  # it refuses chats with answers
             return None
         ids = self.encode(text.rpartition(_SAID)[2].lstrip())
         return ids[0] if ids and ids[0] in self.chat_encoder.special_tokens.ends else None

@@ -7,10 +7,10 @@ from typing import Any
 
 from harness.config import TINY_MODELS, Config
 from harness.model import tiny, tiny_vl
-from harness.model.chat_templates import clock
-from harness.model.chat_templates.rendering import check_arguments, reads_clock
+from harness.model.chat_templates import clock, rendering
 from harness.model.loading import tokenizer_of
 from harness.preflight.model_shapes import config_file_of
+from harness.types.errors import ConfigError
 
 
 def tokenizer_here(model: str, setting: str = "policy.model") -> Any:
@@ -30,21 +30,26 @@ def check(config: Config) -> None:
         return
     if model in TINY_MODELS:
         own = tiny_vl.CHAT_TEMPLATE if model == "tiny-vl" else tiny.CHAT_TEMPLATE
-        check_arguments(own, given, ())
+        rendering.check_arguments(own, given, ())
         return
     tokenizer = tokenizer_here(model)
     if tokenizer is not None:
-        check_arguments(tokenizer.chat_template, given, tokenizer.special_tokens_map)
+        rendering.check_arguments(tokenizer.chat_template, given, tokenizer.special_tokens_map)
 
 
 def arguments(config: Config) -> Mapping[str, Any]:
     """Return the arguments of a run's template, with today's date if the template reads one.
 
     The run folder keeps them, so that a resumed or evaluated run has the same prompts. Raises
-    `ConfigError` if the tokenizer cannot be loaded or its template is none.
+    `ConfigError` if the template must not be rendered.
     """
     given = config.policy.chat_template_kwargs
-    tokenizer = None if clock.NAME in given else tokenizer_here(config.policy.model)
+    try:
+        tokenizer = None if clock.NAME in given else tokenizer_here(config.policy.model)
+    except ConfigError:  # a dry run says that the model is damaged, and so does the start
+        return given
     if tokenizer is None or not tokenizer.chat_template:
         return given
-    return {**given, clock.NAME: clock.DATE} if reads_clock(tokenizer.chat_template) else given
+    rendering.check(tokenizer)
+    is_dated = rendering.reads_clock(tokenizer.chat_template)
+    return {**given, clock.NAME: clock.DATE} if is_dated else given

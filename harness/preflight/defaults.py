@@ -192,10 +192,7 @@ def _template_arguments(config: Config) -> dict[str, Any]:
         return dict(config.policy.chat_template_kwargs)
     from harness.preflight import chat_template
 
-    try:
-        return dict(chat_template.arguments(config))
-    except ConfigError:  # a dry run says that the model is damaged, and so does the start
-        return dict(config.policy.chat_template_kwargs)
+    return dict(chat_template.arguments(config))
 
 
 def _tool_format(config: Config) -> str:

@@ -1,6 +1,6 @@
 """Chat templates, which come with other people's models.
 
-`rendering` writes chats with a template, `arguments` checks its arguments, `clock` fixes
-its date, `limit` bounds its time, `special_tokens` separates words of an answer from tokens that
-end or begin messages.
+`rendering` inspects a template, checks its arguments and writes chats, which `child` does in a
+`process` of its own with limits. `clock` fixes the date, `probes` finds the text around an answer,
+`special_tokens` separates words of an answer from tokens that end or begin messages.
 """

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from harness.model.chat_templates.rendering import ChatTemplate
+from harness.model.chat_templates.rendering import ChatRefused, ChatTemplate
 from harness.model.chat_templates.special_tokens import SpecialTokens
-from harness.types.errors import ConfigError
 from harness.types.messages import Message
 
 ANSWER: Final = "\x00answer\x00"
@@ -59,6 +58,6 @@ def _after_answer(
     template: ChatTemplate, chat: Sequence[Message], *, is_asked: bool = False
 ) -> str:
     """Return the template's text after the answer of a probe, "" if it refuses the probe."""
-    with suppress(ConfigError):
+    with suppress(ChatRefused):
         return template.render(chat, add_generation_prompt=is_asked).partition(ANSWER)[2]
     return ""

@@ -1,6 +1,7 @@
 """Child processes that answer JSON lines: answers, deaths, delays."""
 
 import os
+import subprocess
 import sys
 import time
 
@@ -60,11 +61,11 @@ def test_a_delay_ends_the_child():
 def test_an_answer_that_was_not_waited_for_is_not_taken_for_the_next(monkeypatch):
     echo = child()
 
-    def interrupted():
+    def interrupted(end):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as at_the_keyboard:
-        at_the_keyboard.setattr(echo._process.stdout, "readline", interrupted)
+        at_the_keyboard.setattr(echo, "_receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             echo.ask({"number": 1})
     with pytest.raises(WorkerLost):
@@ -102,6 +103,45 @@ def test_closing_twice_is_closing_once():
     echo.close()
     echo.close()
     assert not echo.alive
+
+
+def test_a_delay_in_the_middle_ends_the_child_too():
+    half = child("import time; print('{}\\n{', end='', flush=True); time.sleep(60)")
+    half.limit_s = 0.5
+    with pytest.raises(WorkerLost, match=r"did not answer within 0\.5 s and was killed"):
+        half.ask({})
+    deaf = child("import time; print('{}', flush=True); time.sleep(60)")
+    deaf.limit_s = 0.5
+    with pytest.raises(WorkerLost, match=r"did not answer within 0\.5 s and was killed"):
+        deaf.ask({"text": "x" * 1_000_000})
+
+
+FORK = f"""
+import os, signal, sys
+from agentgyms.core.errors import WorkerLost
+from agentgyms.processes.child import Child
+echo = Child([sys.executable, "-c", {ECHO!r}], limit_s=60, environment=os.environ)
+if (pid := os.fork()) == 0:
+    try:
+        echo.ask({{}})
+    except WorkerLost:
+        echo.kill()
+        echo.close()
+        os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(echo.alive)
+os.waitpid(pid, os.WUNTRACED)
+assert echo.ask({{"number": 1}}) == {{"echo": {{"number": 1}}}}
+echo.close()
+assert echo.exit_code == 0, "the fork keeps the child's input open"
+os.kill(pid, signal.SIGCONT)
+assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def test_a_fork_can_neither_ask_nor_end_the_child_of_its_parent():
+    command = [sys.executable, "-W", "error", "-c", FORK]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_child_that_ignores_the_end_of_its_input_is_ended():

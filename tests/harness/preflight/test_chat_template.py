@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 
 import pytest
 
@@ -53,6 +54,22 @@ def test_the_run_keeps_the_date_that_its_template_is_told(folder):
     assert own.policy.chat_template_kwargs == {"strftime_now": "2026-01-31"}
     assert resolve(own) == own
     assert resolve(corridor("tiny")).policy.chat_template_kwargs == {}
+
+
+@pytest.mark.parametrize(
+    ("template", "error"),
+    [
+        ("{{ (" + "(" * 9999, "calls or nests itself too deep"),
+        ("{% include 'x' %}", "refers to other templates"),
+        ("{{ 1 ? 2 }}", "is no Jinja template"),
+    ],
+)
+def test_a_hostile_template_is_refused_by_a_dry_run(folder, tmp_path, template, error):
+    model = tmp_path / "model"
+    shutil.copytree(folder, model)
+    (model / "chat_template.jinja").write_text(template)
+    with pytest.raises(ConfigError, match=rf"chat template \(.*model\) {error}"):
+        resolve(corridor(str(model)))
 
 
 def test_an_evaluation_of_a_run_is_told_the_runs_date(folder, tmp_path):
