@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import socket
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 LOCK: Final = ".lock"
 
 _WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+_WAIT_S: Final = 0.1
+_MOST_WAITS: Final = 100
 
 _held: Final[dict[Path, FolderLock]] = {}
 """The locks of this process, by folder."""
@@ -70,10 +74,14 @@ class FolderLock:
             raise
         _held[self.folder.resolve()] = self
 
-    def _flock(self, handle: int) -> None:
+    def _flock(self, handle: int, waits: int = _MOST_WAITS) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if waits and self._holder_is_killed():
+                # A program that it was about to start has the lock until it runs.
+                time.sleep(_WAIT_S)
+                return self._flock(handle, waits - 1)
             raise FolderInUse(
                 f"{self.folder} is in use by {self._holder()}: wait until that one has ended, or "
                 "end it"
@@ -145,6 +153,18 @@ class FolderLock:
             return f"process {record['pid']} on {record['host']}, since {record['started']}"
         except (ValueError, KeyError, TypeError):
             return "another process"
+
+    def _holder_is_killed(self) -> bool:
+        """Return whether the process that the file names ended without giving the lock back."""
+        try:
+            record = parse_json(self._read())
+            if record["host"] == socket.gethostname():
+                os.kill(record["pid"], 0)
+        except ProcessLookupError:
+            return True
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
+            pass
+        return False
 
     def forget(self) -> None:
         """Close the file without releasing the lock, which belongs to the parent process."""

@@ -5,10 +5,12 @@ import fcntl
 import json
 import os
 import socket
+import time
 
 import pytest
 from lock_holder import locked
 
+from harness.runs import folder_lock
 from harness.runs.folder_lock import LOCK, FolderLock
 from harness.types.errors import FolderInUse
 
@@ -39,6 +41,27 @@ def test_a_killed_holder_holds_nothing(tmp_path):
     assert (tmp_path / LOCK).read_text()
     with FolderLock(tmp_path) as lock:
         lock.check()
+
+
+def test_a_program_that_a_killed_holder_was_starting_is_waited_for(tmp_path, monkeypatch):
+    with locked(tmp_path) as killed:
+        os.kill(killed, 9)
+    record = (tmp_path / LOCK).read_text()
+    with locked(tmp_path) as starting:  # has the lock, as a copy of the holder has until it runs
+        (tmp_path / LOCK).write_text(record)
+
+        def end(_, sleep=time.sleep):
+            os.kill(starting, 9)
+            sleep(0.1)
+
+        monkeypatch.setattr(folder_lock.time, "sleep", end)
+        with FolderLock(tmp_path) as lock:
+            lock.check()
+    with locked(tmp_path):
+        (tmp_path / LOCK).write_text(record)
+        monkeypatch.setattr(folder_lock.time, "sleep", lambda _: None)
+        with pytest.raises(FolderInUse, match=f"in use by process {killed}"):
+            FolderLock(tmp_path).acquire()
 
 
 def test_a_later_lock_of_the_same_process_takes_over(tmp_path):
