@@ -47,6 +47,7 @@ WRITERS = {
     "harness/inference/vllm_generators.py": SCRATCH,
     "harness/inference/weight_sync.py": SCRATCH,
     "harness/model/adapters.py": NEW,
+    "harness/model/chat_templates/child.py": NO_CONTENT,
     "harness/model/policy.py": NEW,
     "harness/model/weights/converted/cache.py": NEW,
     "harness/model/weights/converted/gguf_file.py": NEW,

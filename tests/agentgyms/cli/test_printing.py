@@ -21,6 +21,7 @@ PRINTS_ITSELF = {
     "harness/config/__main__.py": "its own page",
     "harness/distributed/joining.py": "a fixed text",
     "harness/distributed/signals.py": "the name of a signal",
+    "harness/model/chat_templates/child.py": "JSON for its parent",
     "harness/training/step_evaluations.py": "numbers",
     "harness/training/warm_start.py": "numbers",
 }
