@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import os
 import shutil
+import signal
 from collections import Counter
 
 import harness_calls
@@ -71,6 +72,16 @@ def no_flushing():
         if not FULL:
             patch.setattr("os.fsync", lambda file: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_signals():
+    """Programs that a test runs in this process leave no handlers for the tests after it."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for one, handler in before.items():
+        if signal.getsignal(one) is not handler:
+            signal.signal(one, handler)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -40,11 +40,11 @@ def serve(
     """
     clients = app.extensions[EXTENSION].sessions
     open_files.allow_sessions(clients.max_sessions, clients.files_each)
-    stop = stop_at_signal()
     try:
         server = Server(app, host, port, threads)
     except OSError as e:
         raise click.ClickException(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
+    stop = stop_at_signal()
     with server:
         print(greeting(server.url), flush=True)  # noqa: T201 (a program's own output)
         wait_for(stop)
