@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from harness.prompts import code_blocks
 from harness.prompts.answers import Parsed, element_content, letter, outside_thoughts
 
 _OPENING: Final = re.compile(r"<action>", re.IGNORECASE)
@@ -107,6 +108,24 @@ def lettered(
     return Parsed(found, valid=False) if found else parsed
 
 
+def code(
+    parsed: Parsed,
+    text: str,
+    offered: Sequence[str],  # noqa: ARG001 (code is never offered)
+    *,
+    ended: bool,
+) -> Parsed:
+    """Return an answer that should have a block of code, mended.
+
+    If it has no whole block, and the model ended its turn in a block, that is whole.
+    """
+    if parsed.action or not ended:
+        return parsed
+    rest = outside_thoughts(text)
+    closed = (code_blocks.first_block(rest + end) for end in ("\n</code>", "\n```"))
+    return Parsed(next(filter(None, closed), ""), valid=False)
+
+
 def _plain(text: str) -> str:
     bare = text.strip(_AROUND).removeprefix("- ")
     label = _LABEL.match(bare)
@@ -121,7 +140,9 @@ def _unclosed(said: str, offered: Sequence[str], *, ended: bool) -> str:
     found = stated(line, offered)
     if _states_another(others, found, offered):
         return ""
-    return _whole(found, offered, whole=whole) if found or not whole else line
+    if found or not whole:
+        return _whole(found, offered, whole=whole)
+    return line if line.casefold().count(f"{_kind(line)}:") <= 1 or not _kind(line) else ""
 
 
 def _first_line(said: str, offered: Sequence[str], *, ended: bool) -> str:

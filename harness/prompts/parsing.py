@@ -169,8 +169,8 @@ PARSERS: Final = {
         parse_webshop_action, _in_action, brief=True, mender=mending.shop
     ),
     "alfworld_tags": Parser(parse_alfworld, _in_tags),
-    "code_tags": Parser(parse_code, write_code),
-    "code_action_tags": Parser(parse_code_alone, write_code_alone),
+    "code_tags": Parser(parse_code, write_code, mender=mending.code),
+    "code_action_tags": Parser(parse_code_alone, write_code_alone, mender=mending.code),
     "lettered": Parser(
         parse_letter, write_letter, lettered=True, brief=True, mender=mending.lettered
     ),

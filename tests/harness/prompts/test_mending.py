@@ -75,6 +75,7 @@ TALK = ["act: accept", "act: offer 5", "speak: Sell the lamp.", "leave"]
         ("<action>speak: Hello! Who are you", "", "speak: Hello! Who are you"),
         ("<action>speak: Hello!\n\nI say so", "speak: Hello!", "speak: Hello!"),
         ("<action>act: accept\n- act: offer 5", "", ""),
+        ("<action>act: take it, act: refund it\n", "", ""),
         ("Speak: Hello!", "", "Speak: Hello!"),
         ("Speak: Hello!\nThen I leave.", "", ""),
         ("Lena: Hello!", "", ""),
@@ -123,6 +124,25 @@ def test_a_command_alone(text, expected):
 )
 def test_a_letter_with_something_around_it_is_done_and_invalid(text, action):
     assert parsing.get("lettered").parse(text, HOUSE) == Parsed(action, valid=False)
+
+
+@pytest.mark.parametrize("name", ["code_tags", "code_action_tags"])
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("<code>\nprint(1)", "print(1)"),
+        ("So:\n```python\nprint(1)\n", "print(1)"),
+        ("<code>\n```python\nprint(1)\n```", "print(1)"),
+        ("<think>Hm</think><code>print(1)", "print(1)"),
+        ("<think><code>print(1)", ""),
+        ("print(1)", ""),
+        ("<code>\n", ""),
+    ],
+)
+def test_code_ends_where_the_model_ended_its_turn(name, text, code):
+    parser = parsing.get(name)
+    assert parser.parse(text) == NOTHING
+    assert parser.parse(text, ended=True) == Parsed(code, valid=False)
 
 
 def test_the_formats_of_verl_agent_are_not_mended():
