@@ -105,11 +105,13 @@ class PromptStyle:
         choices: Sequence[str] = (),
         # A server's parsed tool calls.
         calls: Sequence[ServedCall] | None = None,
+        *,
+        ended: bool = False,  # the model ended the text itself, no limit did
     ) -> Parsed:
         """Return the action in a model's text, and whether the text has the required format."""
         if self.tools:
             return self.tools.parse(text, calls=calls)
-        return parsing.get(self.parser).parse(text, choices)
+        return parsing.get(self.parser).parse(text, choices, ended=ended)
 
     def answer(self, action: str, choices: Sequence[str] = ()) -> str:
         """Return the answer that parses to `action`, as an expert would have written it."""

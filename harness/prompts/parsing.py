@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
-from harness.prompts import code_blocks
+from harness.prompts import code_blocks, mending
 from harness.prompts.answers import (
     THOUGHT,
     Parsed,
@@ -116,6 +116,14 @@ def _unwritable(parser: str, action: str) -> ConfigError:
     )
 
 
+class Mender(Protocol):
+    """A second look at a text, for what a person would have understood; see `mending`."""
+
+    def __call__(self, parsed: Parsed, text: str, offered: Sequence[str], *, ended: bool) -> Parsed:
+        """Return the answer, mended or as it was parsed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parser:
     """An answer format: how to parse an action from a text, and how to write one."""
@@ -126,10 +134,16 @@ class Parser:
     # The answer is the letter of a choice; both functions get the choices, too.
     lettered: bool = False
     brief: bool = False  # the answer is a command alone, which is short
+    mender: Mender | None = None  # None keeps what `parser` returns, to the letter
 
-    def parse(self, text: str, offered: Sequence[str] = ()) -> Parsed:
-        """Return the action in a text; `offered` are the choices of the prompt."""
-        return self.parser(text, offered) if self.lettered else self.parser(text)
+    def parse(self, text: str, offered: Sequence[str] = (), *, ended: bool = False) -> Parsed:
+        """Return the action in a text.
+
+        `offered` are the choices of the prompt; with `ended` the model ended the text itself, so
+        that nothing is cut off.
+        """
+        parsed = self.parser(text, offered) if self.lettered else self.parser(text)
+        return self.mender(parsed, text, offered, ended=ended) if self.mender else parsed
 
     def write(self, action: str, offered: Sequence[str] = ()) -> str:
         """Return the text of an action; `offered` are the choices of the prompt."""
@@ -141,19 +155,25 @@ _in_tags: Final = "<think></think><action>{}</action>".format
 _in_action: Final = "<action>{}</action>".format
 
 PARSERS: Final = {
-    "plain": Parser(parse_plain, str, brief=True),
-    "joined": Parser(parse_joined, join_names, brief=True),
-    "tagged": Parser(parse_tagged, _in_tags),
-    "action_tags": Parser(parse_action, _in_action, brief=True),
+    "plain": Parser(parse_plain, str, brief=True, mender=mending.command),
+    "joined": Parser(parse_joined, join_names, brief=True, mender=mending.command),
+    "tagged": Parser(parse_tagged, _in_tags, mender=mending.element),
+    "action_tags": Parser(parse_action, _in_action, brief=True, mender=mending.element),
     "sokoban_tags": Parser(parse_sokoban, _in_tags),
-    "sokoban_action_tags": Parser(parse_sokoban_action, _in_action, brief=True),
+    "sokoban_action_tags": Parser(
+        parse_sokoban_action, _in_action, brief=True, mender=mending.element
+    ),
     "search_tags": Parser(parse_search, write_search),
     "webshop_tags": Parser(parse_webshop, _in_tags),
-    "webshop_action_tags": Parser(parse_webshop_action, _in_action, brief=True),
+    "webshop_action_tags": Parser(
+        parse_webshop_action, _in_action, brief=True, mender=mending.shop
+    ),
     "alfworld_tags": Parser(parse_alfworld, _in_tags),
-    "code_tags": Parser(parse_code, write_code),
-    "code_action_tags": Parser(parse_code_alone, write_code_alone),
-    "lettered": Parser(parse_letter, write_letter, lettered=True, brief=True),
+    "code_tags": Parser(parse_code, write_code, mender=mending.code),
+    "code_action_tags": Parser(parse_code_alone, write_code_alone, mender=mending.code),
+    "lettered": Parser(
+        parse_letter, write_letter, lettered=True, brief=True, mender=mending.lettered
+    ),
     "tools": Parser(_ANY_CALL.parse, _ANY_CALL.write),
 }
 

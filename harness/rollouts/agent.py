@@ -149,7 +149,8 @@ class Agent:
     def decide(self, view: EpisodeView, completion: Completion) -> Decision:
         """Return the decision of an answer to the last prompt."""
         text = without_notes(completion.text) if self._scratchpad else completion.text
-        action, valid = self.style.parse(text, choices_of(view), completion.calls)
+        offered, ended = choices_of(view), completion.finished
+        action, valid = self.style.parse(text, offered, completion.calls, ended=ended)
         return Decision(action, completion, valid, content_text(view.shown), view.left_out)
 
     def messages(self, view: EpisodeView) -> list[Message]:

@@ -62,9 +62,11 @@ def gather(config: EvaluationConfig, style: prompts.PromptStyle) -> tuple[str, .
         solved = [_solved(env, tasks.find(task_id), style, i) for i, task_id in enumerate(tried)]
     chosen = _one_family_in_turn([example for example in solved if example])[:wanted]
     if len(chosen) < wanted:
+        limit = config.env.max_turns
+        within, more = (f" within {limit} turns", " or env.max_turns higher") if limit else ("", "")
         raise ConfigError(
-            f"the expert of {config.env.id} solves {len(chosen)} of the {len(tried)} tasks tried: "
-            f"set agent.examples to at most {len(chosen)}"
+            f"the expert of {config.env.id} solves {len(chosen)} of the {len(tried)} tasks tried"
+            f"{within}: set agent.examples to at most {len(chosen)}{more}"
         )
     return tuple(example.text for example in chosen)
 

@@ -420,6 +420,8 @@ def test_examples_that_cannot_be_had_are_refused():
         examples_of(LAMPS, style="look")
     with pytest.raises(ConfigError, match=r"solves 40 of the 40 tasks tried: .* at most 40"):
         examples_of(count=41)
+    with pytest.raises(ConfigError, match=r"tried within 1 turns: .* or env\.max_turns higher"):
+        examples_of(count=1, env={"max_turns": 1})
 
 
 def test_an_environment_without_an_expert_or_a_train_split_gives_no_examples():

@@ -253,8 +253,25 @@ def test_sokoban_action_tags(text, expected):
         ("<action>Search[Red Mug]</action>", Parsed("search[red mug]")),
         ("<think>x</think><action>click[b01]</action>", Parsed("click[b01]")),
         ("<action>search[茶]</action>", Parsed("search[茶]", valid=False)),
-        ("I would now take click[Next >]", Parsed("i would now take click[next >]"[-20:], False)),
+        ("I would now take click[Next >]", Parsed("click[next >]", valid=False)),
+        ("Then search[Red Mug], please. search[red mug]", Parsed("search[red mug]", valid=False)),
+        ("Search [SEP] [B01] to find a mug", Parsed("", valid=False)),
+        ("- search[<query>]", Parsed("", valid=False)),
+        ("search[mug] or click[b01]", Parsed("", valid=False)),
+        ("I take click[b02]", Parsed("", valid=False)),
+        ("I hope that helps.", Parsed("", valid=False)),
+        ("<action>click[b01]", Parsed("click[b01]", valid=False)),
+        ("click[b01]</action><action>", Parsed("", valid=True)),
     ],
 )
 def test_webshop_action_tags(text, expected):
-    assert parsing.get("webshop_action_tags").parse(text) == expected
+    offered = ["search[a red mug]", "click[next >]", "click[b01]"]
+    assert parsing.get("webshop_action_tags").parse(text, offered) == expected
+
+
+@pytest.mark.parametrize("name", ["ALFWorld", "WebShop", "Sokoban", "Corridor"])
+def test_a_turn_without_an_action_says_so(name):
+    agent, view = agent_of(name, "direct"), view_of(name)
+    view.turns[0] = replace(view.turns[0], action="")
+    (message,) = agent.messages(view)
+    assert ": nothing that could be read\n" in message["content"]
