@@ -155,8 +155,8 @@ _in_tags: Final = "<think></think><action>{}</action>".format
 _in_action: Final = "<action>{}</action>".format
 
 PARSERS: Final = {
-    "plain": Parser(parse_plain, str, brief=True, mender=mending.command),
-    "joined": Parser(parse_joined, join_names, brief=True, mender=mending.command),
+    "plain": Parser(parse_plain, str, brief=True),
+    "joined": Parser(parse_joined, join_names, brief=True),
     "tagged": Parser(parse_tagged, _in_tags, mender=mending.element),
     "action_tags": Parser(parse_action, _in_action, brief=True, mender=mending.element),
     "sokoban_tags": Parser(parse_sokoban, _in_tags),
@@ -171,9 +171,7 @@ PARSERS: Final = {
     "alfworld_tags": Parser(parse_alfworld, _in_tags),
     "code_tags": Parser(parse_code, write_code, mender=mending.code),
     "code_action_tags": Parser(parse_code_alone, write_code_alone, mender=mending.code),
-    "lettered": Parser(
-        parse_letter, write_letter, lettered=True, brief=True, mender=mending.lettered
-    ),
+    "lettered": Parser(parse_letter, write_letter, lettered=True, brief=True),
     "tools": Parser(_ANY_CALL.parse, _ANY_CALL.write),
 }
 

@@ -88,44 +88,6 @@ def test_a_turn_of_a_conversation_without_a_whole_element(text, cut, ended):
     assert parser.parse(text, TALK, ended=True) == Parsed(ended, valid=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Look.", Parsed("look")),
-        ("> open drawer2", Parsed("> open drawer 2")),
-        ("Open drawer2", Parsed("open drawer 2")),
-        ("look\nYou see a mug.", Parsed("look", valid=False)),
-        ("go to shelf1\ngo to shelf12", Parsed("go to shelf 1\ngo to shelf 12")),
-        ("I look", Parsed("I look")),
-    ],
-)
-def test_a_command_alone(text, expected):
-    assert parsing.get("joined").parse(text, HOUSE) == expected
-    spoken = parsing.get("plain").parse("speak: Hello!", TALK, ended=True)
-    assert spoken == Parsed("speak: Hello!")
-
-
-@pytest.mark.parametrize(
-    ("text", "action"),
-    [
-        ("C.", "open drawer 2"),
-        ("(C)", "open drawer 2"),
-        ("**C**", "open drawer 2"),
-        ("C) Open drawer 2", "open drawer 2"),
-        ("D look", "look"),
-        ("open drawer 2", "open drawer 2"),
-        ("A look at the shelf", ""),
-        ("A B", ""),
-        ("C look", ""),
-        ("c", ""),
-        ("E.", ""),
-        ("Cat", ""),
-    ],
-)
-def test_a_letter_with_something_around_it_is_done_and_invalid(text, action):
-    assert parsing.get("lettered").parse(text, HOUSE) == Parsed(action, valid=False)
-
-
 @pytest.mark.parametrize("name", ["code_tags", "code_action_tags"])
 @pytest.mark.parametrize(
     ("text", "code"),
@@ -145,8 +107,9 @@ def test_code_ends_where_the_model_ended_its_turn(name, text, code):
     assert parser.parse(text, ended=True) == Parsed(code, valid=False)
 
 
-def test_the_formats_of_verl_agent_are_not_mended():
-    for name in ("sokoban_tags", "search_tags", "webshop_tags", "alfworld_tags"):
+def test_the_formats_of_verl_agent_and_of_compact_prompts_are_not_mended():
+    kept = ("sokoban_tags", "search_tags", "webshop_tags", "alfworld_tags")
+    for name in (*kept, "plain", "joined", "lettered"):
         parser = parsing.get(name)
         for text in ("<action>Look.</action>", "look", "<action>look"):
             assert parser.parse(text, HOUSE, ended=True) == parser.parse(text)

@@ -226,7 +226,7 @@ def test_an_open_action_is_offered_with_the_goal():
     assert answers.choices(spoken, "Buy it.") == ["speak: Buy it.", *spoken[1:]]
     parser = parsing.get("lettered")
     assert parser.parse(" C\n", offered) == Parsed("click[next >]")
-    for text in ("E", "c", "A B", ""):
+    for text in ("E", "c", "click[next >]", "A B", ""):
         assert parser.parse(text, offered) == Parsed("", False)
     assert parser.write("search[anything else]", offered) == "A"
     assert parser.write("click[NEXT >]", offered) == "C"
