@@ -39,26 +39,19 @@ class Faults:
 
     def __init__(self, agents: Sequence[Agent], environments: str) -> None:
         self._agents, self._environments = agents, environments
-        self._turn = self._strangers = 0
+        self._turn = self._strangers = self._ends = 0
 
     def kinds(self) -> list[Callable[[GatewayProcess], bool]]:
-        """Return all kinds; those that end the process do so once its life has lasted."""
+        """Return all kinds in order; two of them end the process, in turn, once it is old."""
         strangers = (
             *(self.crowds_of_strangers, self.tokens_are_wrong, self.connections_trickle),
             *(self.bodies_are_wrong, self.readers_are_slow, self.bodies_are_too_long),
             *(self.reports_are_wrong, self.rollouts_are_wrong, self.episodes_are_others),
         )
         own = (self.agents_vanish, self.requests_break, self.answers_are_left, self.agents_vanish)
-        ends = (self.gateway_killed, self.agents_vanish, self.gateway_drained)
-        return [
-            self.links_break,
-            *own,
-            *strangers[:5],
-            *ends,
-            self.links_trickle,
-            *own,
-            *strangers[5:],
-        ]
+        ends = (self.gateway_killed, self.gateway_drained)
+        first = (self.links_break, *own, *strangers[:5], *ends)
+        return [*first, self.links_trickle, *own, *strangers[5:], *ends]
 
     # --- agents and their connections ------------------------------------------------------------
 
@@ -93,17 +86,24 @@ class Faults:
 
     def gateway_killed(self, gateway: GatewayProcess) -> bool:
         """Kill the process, which goes on with its run."""
-        is_old = gateway.restarts and gateway.age_s >= gateway.restart_s
-        if is_old:
+        is_due = self._is_due(gateway, 0)
+        if is_due:
             gateway.kill()
-        return is_old
+        return is_due
 
     def gateway_drained(self, gateway: GatewayProcess) -> bool:
         """Ask the process to end; it goes on with its run."""
-        is_old = gateway.restarts and gateway.age_s >= gateway.restart_s
-        if is_old:
+        is_due = self._is_due(gateway, 1)
+        if is_due:
             gateway.drain()
-        return is_old
+        return is_due
+
+    def _is_due(self, gateway: GatewayProcess, turn: int) -> bool:
+        """Return whether the process has lived long enough, and whose turn it is to end it."""
+        is_old = gateway.restarts and gateway.age_s >= gateway.restart_s
+        is_due = is_old and self._ends % 2 == turn
+        self._ends += is_due
+        return is_due
 
     # --- strangers -------------------------------------------------------------------------------
 
