@@ -72,6 +72,7 @@ help:
 	@echo "                ARGS='alfworld --sample 100' tries 100 mutants of one group of modules"
 	@echo "make fuzz       MINUTES=30: hostile inputs for all that reads what others wrote, with a report"
 	@echo "make soak       MINUTES=120: servers of eight environments under faults, with a report"
+	@echo "                ARGS=--gateway: agents and the gateway of a policy in training"
 	@echo "make check      format, lint and types"
 	@echo "make docs       the documentation as a web site, in build/docs"
 	@echo "make dist       an sdist and a wheel, in dist; URL=https://host/owner/name names the project's address"

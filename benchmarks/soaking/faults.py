@@ -13,7 +13,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from soaking.services import TOKEN, Service
 
@@ -115,23 +115,30 @@ class Schedule(threading.Thread):
         services: Where.
         every_s: Seconds between the beginnings of two faults.
         stop: Set when it shall stop.
+        kinds: Each brings a fault to a service, and returns whether it did.
 
     Attributes:
         done: Faults by kind.
         errors: What a fault itself failed with.
     """
 
-    def __init__(self, services: Sequence[Service], every_s: float, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        services: Sequence[Any],
+        every_s: float,
+        stop: threading.Event,
+        kinds: Sequence[Callable[[Any], bool]] = KINDS,
+    ) -> None:
         super().__init__(name="faults", daemon=True)
-        self._every_s, self._told_to_stop = every_s, stop
-        self._next = {kind: itertools.cycle(services) for kind in KINDS}
+        self._every_s, self._told_to_stop, self._kinds = every_s, stop, kinds
+        self._next = {kind: itertools.cycle(services) for kind in kinds}
         self._number = len(services)
         self.done: Counter[str] = Counter()
         self.errors: Counter[str] = Counter()
 
     def run(self) -> None:
         """Bring faults in turn."""
-        for kind in itertools.cycle(KINDS):
+        for kind in itertools.cycle(self._kinds):
             if self._told_to_stop.wait(self._every_s):
                 return
             try:

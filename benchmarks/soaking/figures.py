@@ -95,6 +95,11 @@ def _lines(
         f"{result.slope(lasting) / MIB:+.1f} MiB an hour."
     )
     yield ""
+    yield from ending(result, good)
+
+
+def ending(result: Result, good: bool) -> Iterator[str]:
+    """Yield the last lines of a report: faults by kind, what is left, and errors."""
     yield "| fault | times |"
     yield "|---|--:|"
     for kind, times in sorted(result.faults.items()):
@@ -130,7 +135,7 @@ def draw(result: Result, services: Sequence[Service], file: Path) -> None:
     shares = [[memory[name] / MIB for _, memory in result.samples] for name in names]
     axes.stackplot(minutes, shares, labels=names, alpha=0.85)
     axes.axvline(minutes[0] + (minutes[-1] - minutes[0]) / 10, color="black", lw=0.8, ls=":")
-    axes.set(xlabel="minutes", ylabel="memory (PSS), MiB", ylim=0, xlim=(minutes[0], minutes[-1]))
+    axes.set(xlabel="minutes", ylabel="memory, MiB", ylim=0, xlim=(minutes[0], minutes[-1]))
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(file, dpi=120)

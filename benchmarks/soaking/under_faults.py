@@ -7,7 +7,8 @@ process too: both must give the same. Every few seconds there is a fault: worker
 connections break, trickle or are never read, clients vanish, servers are stopped, drained or
 killed and started again, whose sessions the clients build anew. The figures go to FOLDER:
 `report.md`, `memory.png` and `samples.jsonl`. The exit code is 1 if there was an error, if a file,
-a process or a session is left, or if memory grew by more than 5 % after the first tenth. Without
+a process or a session is left, or if memory grew by more than 5 % after the first tenth. With
+`--gateway` a gateway of a policy in training is soaked in their place, see `gateway.py`. Without
 faults, and for the memory of one environment by itself, there is `one_server.py`.
 """
 
@@ -31,7 +32,7 @@ sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "env_servers")]  # its pr
 
 from tqdm import tqdm  # noqa: E402
 
-from soaking import figures  # noqa: E402
+from soaking import figures, gateway  # noqa: E402
 from soaking.clients import Client  # noqa: E402
 from soaking.faults import Schedule  # noqa: E402
 from soaking.services import MARK, Service  # noqa: E402
@@ -58,18 +59,21 @@ def main() -> None:
     options.add_argument("--minutes", type=float, default=120.0)
     options.add_argument("--environments", default=",".join(ENVIRONMENTS), help="with commas")
     options.add_argument("--clients", type=int, default=4, help="of each environment")
-    options.add_argument("--every", type=float, default=15.0, help="seconds between faults")
+    options.add_argument("--every", type=float, help="seconds between faults: 15, a gateway's 4")
     options.add_argument("--pause", type=float, default=0.02, help="seconds between turns")
     options.add_argument("--ttl", type=float, default=60.0, help="of an unused session, in seconds")
+    options.add_argument("--gateway", action="store_true", help="soak one, no environments")
+    options.add_argument("--restart", type=float, default=3.0, help="minutes it lives at least")
     options.add_argument("--growth", type=float, default=figures.MOST_GROWTH, help="most allowed")
     options.add_argument("--folder", type=Path, default=Path("soak"))
     chosen = options.parse_args()
+    chosen.every = chosen.every or (4.0 if chosen.gateway else 15.0)
     chosen.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="soak-") as temporary:
         os.environ |= {"TMPDIR": temporary, MARK: str(os.getpid())}
-        result, services = soak(chosen)
+        result, services, report = (gateway.soak if chosen.gateway else soak)(chosen)
         result.left += _left(Path(temporary))
-    text, good = figures.markdown(result, services, chosen.growth)
+    text, good = report()
     (chosen.folder / "report.md").write_text(text, encoding="utf-8")
     figures.draw(result, services, chosen.folder / "memory.png")
     lines = [json.dumps({"seconds": s, "memory": memory}) for s, memory in result.samples]
@@ -78,7 +82,7 @@ def main() -> None:
     sys.exit(0 if good else 1)
 
 
-def soak(chosen: argparse.Namespace) -> tuple[figures.Result, list[Service]]:
+def soak(chosen: argparse.Namespace) -> gateway.Soaked:
     """Play under faults, and return what was found."""
     services = [
         Service(name, ENVIRONMENTS[name], chosen.folder, chosen.ttl, restarts=name in RESTARTED)
@@ -100,7 +104,7 @@ def soak(chosen: argparse.Namespace) -> tuple[figures.Result, list[Service]]:
             service.tally.errors[f"unexpected errors in {service.log}"] += unexpected
         for said, times in service.tally.errors.items():
             result.errors[f"{service.name}: {said}"] += times
-    return result, services
+    return result, services, lambda: figures.markdown(result, services, chosen.growth)
 
 
 def _play(services: Sequence[Service], chosen: argparse.Namespace, result: figures.Result) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from harness import config as configs
 from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.evaluation.folders import differences
+from harness.inference.completers import garbage
 from harness.preflight.checks import check
 from harness.preflight.defaults import resolve
 from harness.runs import checkpoints
@@ -102,7 +102,7 @@ def train_all(
             setup.resume(path, processes, announce).run()
         elif was == NEW:
             setup.start(config, processes, announce).run()
-        gc.collect()  # memory for the next run
+        garbage.collect()  # memory for the next run
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
     return folders

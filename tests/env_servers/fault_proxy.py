@@ -231,8 +231,9 @@ class FaultProxy:
 
     async def refused(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """Nobody listens for a moment."""
-        self._server.close()
-        self._do(self._listen_again())
+        if self._server.is_serving():  # else another request has just had this fate
+            self._server.close()
+            self._do(self._listen_again())
         return False
 
     async def gateway(self, request: Request, writer: asyncio.StreamWriter) -> bool:

@@ -9,13 +9,12 @@ not on the other requests in the batch. Requests with repeated prompts share dis
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
-from harness.inference.completers import Sampling, check_length, decoding_check, traced
+from harness.inference.completers import Sampling, check_length, decoding_check, garbage, traced
 from harness.inference.completers.decoding import DecodeBatch
 from harness.inference.completers.kept_batch import KeptBatch
 from harness.inference.completers.local_answers import GeneratedTokens, Request, completion_of
@@ -120,7 +119,7 @@ class HFCompleter:
         self._forget_others()
         batch = self._new_batch()
         joining: list[Request] = []
-        gc.freeze()  # else the garbage collector scans torch and transformers again and again
+        garbage.freeze()
         try:
             with evaluating(self.policy.model):
                 while self._waiting or batch.rows:
@@ -134,8 +133,6 @@ class HFCompleter:
                 if not request.done.done():
                     request.done.set_exception(e)
             self._waiting.clear()
-        finally:
-            gc.unfreeze()
 
     def forget(self) -> None:
         """Drop the kept keys and values: the weights have changed."""

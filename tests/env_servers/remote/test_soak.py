@@ -66,6 +66,61 @@ def test_clients_play_on_under_faults_and_nothing_is_left(tmp_path):
     assert (tmp_path / "samples.jsonl").read_text().count("\n") > 3
 
 
+def test_agents_play_through_a_gateway_that_ends_and_goes_on(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(SOAKING / "under_faults.py"), "--gateway", "--minutes=0.6",
+         "--every=0.5", "--ttl=4", "--restart=0.05", "--growth=9", f"--folder={tmp_path}"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+    report = (tmp_path / "report.md").read_text()
+    assert done.returncode == 0, report + done.stderr + (tmp_path / "gateway.log").read_text()
+    assert "0 errors." in report
+    assert "no file, process or session" in report
+    assert (tmp_path / "memory.png").stat().st_size > 5_000
+
+
+GROUPS = [[f"g{group}-{4 * group + member}" for member in range(4)] for group in range(4)]
+
+
+def learned(*names: str, reward: float = 1.0) -> list[dict[str, Any]]:
+    turn = {"observation": "o", "state_key": "s", "action": "a", "reward": reward}
+    return [{"task_id": name, "turns": [{**turn, "text": "a"}]} for name in names]
+
+
+STEPS = [learned(*GROUPS[0], *GROUPS[1]), learned(*GROUPS[2], *GROUPS[3])]
+
+
+@pytest.mark.parametrize(
+    ("kept", "steps", "whole", "found"),
+    [
+        (STEPS, [1, 2], 0, []),
+        (STEPS, [1, 3], 0, ["metrics.jsonl has 2 steps"]),
+        (STEPS, [1, 1, 2], 0, ["metrics.jsonl has 3 steps", "2 steps have rollouts"]),
+        ([STEPS[0], STEPS[0]], [1, 2], 2, ["rollouts were learned twice"]),
+        ([STEPS[0]], [1], 2, []),
+        ([STEPS[0]], [1], 0, ["2 whole groups were not learned"]),
+        ([STEPS[0], learned(*GROUPS[2], *GROUPS[3], reward=2.0)], [1, 2], 0, ["other turns"]),
+        ([STEPS[0], learned(*GROUPS[2], *GROUPS[3], "g9-1")], [1, 2], 0, ["groups", "other turns"]),
+    ],
+)
+def test_a_gateways_soak_compares_what_was_learned(kept, steps, whole, found, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(SOAKING.parent)])
+    from soaking import gateway
+
+    soaked = gateway.GatewaySoak(SimpleNamespace())
+    soaked.gateway = SimpleNamespace(learned=lambda: kept, steps=lambda: steps)
+    for group in GROUPS:
+        for one in learned(*group):
+            turns = [{k: v for k, v in turn.items() if k != "text"} for turn in one["turns"]]
+            soaked.ledger.reported[one["task_id"]] = turns
+            soaked.ledger.rewarded[one["task_id"]] = (7, group[0].partition("-")[0])
+    soaked.check(last=7, whole=whole)
+    errors = list(soaked.result.errors)
+    assert len(errors) == len(found), errors
+    assert all(any(words in error for error in errors) for words in found), errors
+
+
 def figures_of(*memory: int, errors: tuple[str, ...] = (), left: tuple[str, ...] = ()) -> Any:
     sys.path += [str(SOAKING.parent)]
     from soaking import figures
