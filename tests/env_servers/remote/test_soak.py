@@ -66,20 +66,6 @@ def test_clients_play_on_under_faults_and_nothing_is_left(tmp_path):
     assert (tmp_path / "samples.jsonl").read_text().count("\n") > 3
 
 
-def test_agents_play_through_a_gateway_that_ends_and_goes_on(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(SOAKING / "under_faults.py"), "--gateway", "--minutes=0.6",
-         "--every=0.5", "--ttl=4", "--restart=0.05", "--growth=9", f"--folder={tmp_path}"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True, text=True, timeout=900,
-    )  # fmt: skip
-    report = (tmp_path / "report.md").read_text()
-    assert done.returncode == 0, report + done.stderr + (tmp_path / "gateway.log").read_text()
-    assert "0 errors." in report
-    assert "no file, process or session" in report
-    assert (tmp_path / "memory.png").stat().st_size > 5_000
-
-
 GROUPS = [[f"g{group}-{4 * group + member}" for member in range(4)] for group in range(4)]
 
 
