@@ -47,7 +47,7 @@ HEAVY := docker or verl or vllm
 PARTS := data or official or browser or appworld or sotopia or adapters or deploy or slurm or smollm2
 # To name a mark is to ask for it (tests/conftest.py).
 ANY := (slow or not slow) and ($(PARTS) or not ($(PARTS)))
-# A worker that crashes ends the tests: what it had before it is not played again elsewhere.
+# A worker that crashes is not replaced: the run ends, and names the test.
 TWO := -n 2 --max-worker-restart=0
 BY_FILE := $(TWO) --dist loadfile --no-loadscope-reorder
 PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \

@@ -112,10 +112,10 @@ class Schedule(threading.Thread):
     """Brings a fault every so many seconds until it is told to stop.
 
     Args:
-        services: Where.
+        services: The services that get the faults.
         every_s: Seconds between the beginnings of two faults.
-        stop: Set when it shall stop.
-        kinds: Each brings a fault to a service, and returns whether it did.
+        stop: The event that ends it.
+        kinds: The functions that bring a fault to a service, and return whether they did.
 
     Attributes:
         done: Faults by kind.

@@ -116,7 +116,8 @@ class GatewaySoak:
     def check(self, last: int, whole: int) -> None:
         """Note steps and rollouts that are missing, doubled or wrong.
 
-        Of the life `last` all groups were learned, but for as many as are `whole` and wait.
+        A step must have learned from each whole group of the life `last`; the `whole` newest ones
+        may still wait for theirs.
         """
         self._check_steps()
         self._check_rollouts()
@@ -204,6 +205,11 @@ class GatewaySoak:
 
 def soak(chosen: argparse.Namespace) -> Soaked:
     """Play under faults, and return what was found."""
+    if chosen.minutes < chosen.restart:
+        raise SystemExit(
+            f"--minutes {chosen.minutes:g} is too short to compare lives of one age: expected at "
+            f"least --restart, {chosen.restart:g}"
+        )
     found = GatewaySoak(chosen)
     found.run()
     return found.result, [found.gateway], lambda: found.markdown(chosen.growth)

@@ -81,7 +81,8 @@ class Agent(threading.Thread):
     """Plays until it is told to stop; whatever it did not expect is an error.
 
     Attributes:
-        mishap: What happens to it at its next turn: `vanish`, `break a request`, `leave an answer`.
+        mishap: The accident at its next turn: `vanish`, `break a request`, `leave an answer`, or
+            "" for none.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class Faults:
     """The kinds of faults, for `soaking.faults.Schedule`.
 
     Args:
-        agents: Those that meet with mishaps.
+        agents: The agents that meet with mishaps.
         environments: The address of a server of the corridor, on which strangers open sessions.
     """
 

@@ -140,8 +140,8 @@ async def demonstrate(
 ) -> list[Rollout]:
     """Play all tasks with a demonstrator and return the rollouts, in the order of the tasks.
 
-    What it records is in that order too, whatever the environments' time and failed episodes. So
-    the first episodes are played one after another, while random actions depend on those before.
+    The demonstrations and texts have that order too, however long episodes take and whichever
+    fail. While random actions depend on earlier episodes, episodes are played one after another.
     """
     ended: dict[tuple[int, int], Demonstrator] = {}
 

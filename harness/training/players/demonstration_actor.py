@@ -26,7 +26,8 @@ class DemonstrationActor:
         self._agent = make_prompt_agent(config, policy.chat_tokenizer)
         self._policy = policy
         self._demonstrator = Demonstrator(self._agent, kind, noise)
-        # Of each episode, by its view, which is kept so that its id stays its own.
+        # By the id of an episode's view; the view is kept, for a new one could get its id. An actor
+        # plays one step, so that they do not pile up.
         self._episodes: dict[int, tuple[EpisodeView, Demonstrator]] = {}
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
