@@ -32,18 +32,20 @@ def test_rows_have_the_advantages_of_this_harness_to_the_digit(tmp_path):
 
 
 def test_it_learns_and_its_run_is_one_of_this_harness(tmp_path):
-    """This harness gained 0.59, standard deviation 0.12, over five seeds of these settings."""
-    own = ("run.steps=14", "rollout.tasks_per_step=8", "rollout.group_size=6", "eval.every=14")
+    """From this start this harness gains 0.73, standard deviation 0.05, over ten seeds."""
+    # The start is weak with this seed; with others it solves up to 81 %, which leaves no room.
+    own = ("run.seed=1", "run.steps=14", "rollout.tasks_per_step=8", "rollout.group_size=6")
     own = (*own, "env.max_turns=8", "method.reward_scale=2.0", "method.credit.norm='mean'")
-    own = (*own, "optimizer.learning_rate=5e-4", "checkpoint.every=14", "checkpoint.keep=1")
-    told = run(command(tmp_path, "learns", *own, "warmstart.steps=6"))
+    own = (*own, "optimizer.learning_rate=3e-4", "eval.every=14", "checkpoint.every=14")
+    own = (*own, "checkpoint.keep=1", "warmstart.steps=6")
+    told = run(command(tmp_path, "learns", *own))
     folder = tmp_path / "learns"
     found = metrics.read(folder)
     assert len([one for one in found if "eval/valid_seen/success" in one]) == 2
     steps = [one for one in found if "update/loss" in one]
     assert [one["step"] for one in steps] == list(range(1, 15))
     success = [one["rollout/success"] for one in steps]
-    assert sum(success[-3:]) / 3 - sum(success[:2]) / 2 >= 0.2, success
+    assert sum(success[-3:]) / 3 - sum(success[:2]) / 2 >= 0.4, success
     assert {"rollout/turns", "credit/advantage_std", "time/collect_s"} <= steps[-1].keys()
     assert "held-out tasks" in told
     (saved,) = checkpoints.find_all(folder)
