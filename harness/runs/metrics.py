@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from agentgyms.data import writing
-from agentgyms.data.users_files import lines_in, parse_json, read_text
+from agentgyms.data.users_files import TooLong, lines_of, parse_json
 from harness.runs.tracking import Tracker
 from harness.types.errors import CheckpointError
 
@@ -27,8 +28,8 @@ MOST_BYTES: Final = 1 << 30
 class MetricsLog:
     """Appends metrics to `metrics.jsonl` and sends them to trackers.
 
-    A resumed run drops the lines after `resume_step`, because those steps run again; `kept` has the
-    others.
+    A resumed run drops the lines after `resume_step`, because those steps run again; `spent` is
+    what the others have cost, in US dollars.
     """
 
     def __init__(
@@ -36,9 +37,13 @@ class MetricsLog:
     ) -> None:
         """Drop the records of steps that run again."""
         self._path, self._trackers = folder / "metrics.jsonl", trackers
-        known = [] if resume_step is None else read(folder)
-        self.kept = [record for record in known if record["step"] <= (resume_step or 0)]
-        writing.write(self._path, "".join(_line(record) for record in self.kept))
+        self.spent = 0.0
+        # One record at a time: a long run's records are larger than its model.
+        with writing.replacing(self._path) as file:
+            for record in _records(self._path) if resume_step is not None else ():
+                if record["step"] <= resume_step:
+                    file.write(_line(record).encode())
+                    self.spent = max(self.spent, record.get("cost/so_far_usd") or 0.0)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Write the metrics of a step."""
@@ -62,7 +67,7 @@ class MetricsLog:
 class SilentLog:
     """The log of all processes but the first; it writes nothing."""
 
-    kept: Sequence[Mapping[str, Any]] = ()
+    spent = 0.0
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Do nothing."""
@@ -93,24 +98,40 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
     Raises `CheckpointError` if the file cannot be read, or a whole line is damaged.
     """
-    path = folder / "metrics.jsonl"
+    return list(_records(folder / "metrics.jsonl"))
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file, which may be missing; see `read`."""
+    if not path.exists():
+        return
+    damage = ""
     try:
-        text = read_text(path, MOST_BYTES) if path.exists() else ""
+        if path.stat().st_size > MOST_BYTES:
+            raise TooLong(f"it has more than {MOST_BYTES >> 20} MiB, which are not read")
+        with path.open("rb") as file:
+            for number, line in enumerate(lines_of(file), 1):
+                if damage:
+                    raise CheckpointError(damage)
+                if not line.strip():
+                    continue
+                try:
+                    record = _record(line)
+                except ValueError as e:
+                    damage = f"{path}, line {number}: not a record of metrics: {e}"
+                    damage += "; mend or delete the line"
+                else:
+                    yield record
+            if damage and _is_whole(file):
+                raise CheckpointError(damage)
     except (OSError, UnicodeError) as e:
         raise CheckpointError(f"{path} cannot be read: {e}") from None
-    lines = lines_in(text)
-    records = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            records.append(_record(line))
-        except ValueError as e:
-            if number < len(lines) or text.endswith("\n"):
-                raise CheckpointError(
-                    f"{path}, line {number}: not a record of metrics: {e}; mend or delete the line"
-                ) from None
-    return records
+
+
+def _is_whole(file: IO[bytes]) -> bool:
+    """Return whether the last line of a file that is not empty has its end."""
+    file.seek(-1, os.SEEK_END)
+    return file.read() in (b"\n", b"\r")
 
 
 def _record(line: str) -> dict[str, Any]:

@@ -99,12 +99,6 @@ class PhaseTimer:
         return figures | ({"cost/so_far_usd": self._spent} if self._has_cost else {})
 
 
-def cost_so_far(records: Iterable[Mapping[str, float | None]]) -> float:
-    """Return the cost of a run so far in US dollars, from the records of its metrics."""
-    costs = [record.get("cost/so_far_usd") for record in records]
-    return max((cost for cost in costs if cost is not None), default=0.0)
-
-
 _LEARNING: Final = (
     "optimizer.micro_batch_tokens",
     "policy.gradient_checkpointing",

@@ -33,7 +33,7 @@ from harness.runs.runfolder import RunFolder
 from harness.training import saving
 from harness.training.credit_step import Credit, make_credit
 from harness.training.learner import make_learner
-from harness.training.phases import PhaseTimer, check_finite, cost_so_far, phase
+from harness.training.phases import PhaseTimer, check_finite, phase
 from harness.training.players import make_player
 from harness.training.players.ahead import AheadPlayer
 from harness.training.players.player import StepRollouts
@@ -121,8 +121,7 @@ class Trainer:
             progress=self._progress,
         )
         self.log = self._open_log(resumed.step if resumed else None)
-        spent = cost_so_far(self.log.kept)
-        self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
+        self.phases = PhaseTimer(policy.device, config.log.price_per_hour, self.log.spent)
         self._report = report
         self._player.open()  # only now: a gateway must know which rollouts have their rewards
 

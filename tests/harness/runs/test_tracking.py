@@ -27,7 +27,7 @@ from harness.runs.answer_pace import AnswerPace
 from harness.runs.metrics import MetricsLog
 from harness.runs.progress import Progress
 from harness.training import setup
-from harness.training.phases import PhaseTimer, cost_so_far
+from harness.training.phases import PhaseTimer
 from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout, models_cost
 
@@ -129,14 +129,15 @@ def test_tensorboard_gets_what_is_finite(tmp_path):
 
     config = configs.load("corridor-tiny")
     log = MetricsLog(tmp_path, None, tracking.open_all(config, tmp_path))
-    log.write(1, {"update/loss": 0.5, "eval/valid_seen/score": float("nan")})
-    log.write(2, {"update/loss": 0.25})
+    log.write(1, {"update/loss": 0.5, "eval/x/score": float("nan"), "cost/so_far_usd": 1.5})
+    log.write(2, {"update/loss": 0.25, "cost/so_far_usd": 2.5})
     log.close()
     log = MetricsLog(tmp_path, 1, tracking.open_all(config, tmp_path, 1))
+    assert log.spent == 1.5  # not the cost of the step that runs again
     log.write(2, {"update/loss": 0.125})
     log.close()
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-    assert events.Tags()["scalars"] == ["update/loss"]
+    assert events.Tags()["scalars"] == ["update/loss", "cost/so_far_usd"]
     assert [(e.step, e.value) for e in events.Scalars("update/loss")] == [(1, 0.5), (2, 0.125)]
 
 
@@ -310,7 +311,6 @@ def test_phases_by_hand(monkeypatch):
         "cost/evaluate_usd": 2.0,
         "cost/so_far_usd": 15.5,
     }
-    assert cost_so_far([{"step": 1, "cost/so_far_usd": 1.5}, {"step": 2}]) == 1.5
 
 
 def test_without_a_price_models_of_the_environment_still_cost():
