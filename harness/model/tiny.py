@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 
 from harness.config import TinyConfig
+from harness.model.chat_templates import trusted
 
 INITIAL_STD: Final = 0.1
 """Standard deviation of the initial weights."""
@@ -23,24 +24,13 @@ _QWEN2_PIECES: Final = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-TOOLS: Final = (
-    "{% for tool in tools or () %}{{ tool.function.name }}"
-    "({{ tool.function.parameters.properties | join(', ') }}) {% endfor %}"
-    "{% if tools %}<tool_call>{% endif %}"
-)
-"""Beginning of a chat template: names of the tools and their arguments, then the sign of hermes."""
-CHAT_TEMPLATE: Final = TOOLS + (
-    "{% for message in messages %}{{ message['content'] }}"
-    "{{ '<|im_end|>' if message['role'] == 'assistant' else '<|im_start|>' }}{% endfor %}"
-)
-"""Chat template of the tiny model: texts, each with its mark behind it."""
 
 
 def make_tokenizer(
     corpus: Iterable[str],
     vocabulary: int,  # largest number of tokens, at least 300
     marks: Sequence[str] = (),
-    chat_template: str = CHAT_TEMPLATE,
+    chat_template: str = trusted.TINY,
 ) -> Any:
     """Return a byte-level BPE tokenizer trained on `corpus`, with Qwen2's pre-tokenizer.
 

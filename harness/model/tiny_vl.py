@@ -14,6 +14,7 @@ import torch
 
 from harness.config import TinyConfig
 from harness.model import tiny
+from harness.model.chat_templates import trusted
 
 IMAGE_TOKEN: Final = "<|image_pad|>"  # noqa: S105 (a token of text)
 _VISION_START, _VISION_END, _VIDEO = "<|vision_start|>", "<|vision_end|>", "<|video_pad|>"
@@ -23,21 +24,12 @@ _NO_TOKENS: Final = MappingProxyType(
     {"eos_token_id": None, "pad_token_id": None, "bos_token_id": None}
 )
 """Special tokens of a model without a tokenizer."""
-CHAT_TEMPLATE: Final = tiny.TOOLS + (
-    "{% for message in messages %}"
-    "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
-    "{% for part in message['content'] %}"
-    "{{ '<|vision_start|><|image_pad|><|vision_end|>' if part['type'] == 'image' "
-    "else part['text'] }}"
-    "{% endfor %}{% endif %}"
-    "{{ '<|im_end|>' if message['role'] == 'assistant' else '<|im_start|>' }}{% endfor %}"
-)
 
 
 def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
     """Return the tokenizer of `tiny.make_tokenizer`, with the tokens that surround images."""
     marks = (_VISION_START, _VISION_END, IMAGE_TOKEN, _VIDEO)
-    return tiny.make_tokenizer(corpus, vocabulary, marks, CHAT_TEMPLATE)
+    return tiny.make_tokenizer(corpus, vocabulary, marks, trusted.TINY_VL)
 
 
 def make_image_processor() -> Any:

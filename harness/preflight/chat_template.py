@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.config import TINY_MODELS, Config
-from harness.model import tiny, tiny_vl
-from harness.model.chat_templates import clock, rendering
+from harness.model.chat_templates import clock, rendering, trusted
 from harness.model.loading import tokenizer_of
 from harness.preflight.model_shapes import config_file_of
 from harness.types.errors import ConfigError
@@ -29,8 +28,8 @@ def check(config: Config) -> None:
     if not given:
         return
     if model in TINY_MODELS:
-        own = tiny_vl.CHAT_TEMPLATE if model == "tiny-vl" else tiny.CHAT_TEMPLATE
-        rendering.check_arguments(own, given, ())
+        template = trusted.TINY_VL if model == "tiny-vl" else trusted.TINY
+        rendering.check_arguments(template, given, ())
         return
     tokenizer = tokenizer_here(model)
     if tokenizer is not None:

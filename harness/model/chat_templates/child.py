@@ -6,6 +6,7 @@ with the `text`, one without with what the template reads. `refused` is the reas
 that cannot be used or raises an error, `limit` the limit that it has reached.
 
 Templates are read as transformers reads them: the same syntax, filters, functions and sandbox.
+`reply` and `failure` serve the parent too, for templates of this project.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
@@ -153,24 +154,33 @@ def _render(template: str, values: dict[str, Any], date: str, most: int) -> dict
     return {"text": text}
 
 
-def _answer(request: dict[str, Any], most: int) -> dict[str, Any]:
+def reply(request: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """Return the reply to a request, whose text may have `most` characters.
+
+    Raises what the template raises; `failure` is the reply then.
+    """
     if "values" not in request:
         return _inspect(request["template"])
     return _render(request["template"], request["values"], request["date"], most)
 
 
-def _reply(line: bytes) -> str:
+def failure(e: Exception) -> dict[str, Any]:
+    """Return the reply to a request at which an error was raised."""
+    if isinstance(e, MemoryError):
+        return {"limit": "memory"}
+    if isinstance(e, RecursionError):
+        return {"limit": "depth"}
+    reason = str(e) if isinstance(e, jinja2.TemplateError) else f"{type(e).__name__}: {e}"
+    return {"refused": reason[:_REASON_LENGTH]}
+
+
+def _reply_to(line: bytes) -> str:
     try:
         request = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, request["cpu_s"])  # SIGPROF ends this process
-        return json.dumps(_answer(request, _TEXT_PER_REQUEST * len(line) + _MORE_TEXT))
-    except MemoryError:
-        return json.dumps({"limit": "memory"})
-    except RecursionError:
-        return json.dumps({"limit": "depth"})
+        return json.dumps(reply(request, _TEXT_PER_REQUEST * len(line) + _MORE_TEXT))
     except Exception as e:  # a template may raise what it likes
-        reason = str(e) if isinstance(e, jinja2.TemplateError) else f"{type(e).__name__}: {e}"
-        return json.dumps({"refused": reason[:_REASON_LENGTH]})
+        return json.dumps(failure(e))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -196,7 +206,7 @@ def main() -> None:
     sys.stdout.write("{}\n")
     sys.stdout.flush()
     for line in sys.stdin.buffer:
-        sys.stdout.write(_reply(line) + "\n")
+        sys.stdout.write(_reply_to(line) + "\n")
         sys.stdout.flush()
     os._exit(0)  # nothing has to be tidied
 

@@ -12,13 +12,14 @@ import pytest
 
 from agentgyms.processes import workers
 from harness.model import tiny
-from harness.model.chat_templates import process
+from harness.model.chat_templates import process, trusted
 from harness.model.chat_templates.rendering import ChatRefused, ChatTemplate, check_arguments
 from harness.model.tokenizer import ChatTokenizer
 from harness.types.errors import ConfigError
 
 CHAT = [{"role": "user", "content": "Hello"}]
 WRITTEN = "Hello<|im_start|>"
+STRANGERS = trusted.TINY + "{# one comment more #}"
 LOOPS = "{% for i in range(99999) %}" * 4
 DOUBLING = (
     "{% set n = namespace(s=['x'] * 999) %}"
@@ -120,14 +121,14 @@ def tokenizer():
 @pytest.fixture
 def with_template(tokenizer):
     """Return a function that gives the tokenizer a template, and returns that to render."""
-    usual = tokenizer.chat_template
+    before = tokenizer.chat_template
 
-    def change(template=usual):
+    def change(template=STRANGERS):
         tokenizer.chat_template = template
         return ChatTemplate(tokenizer)
 
     yield change
-    tokenizer.chat_template = usual
+    tokenizer.chat_template = before
 
 
 @pytest.mark.parametrize(("template", "error"), HOSTILE)
@@ -222,6 +223,30 @@ def test_a_turn_starts_no_process(with_template):
         with_template("{{ nobody.name }}")
         with_template()
     assert workers.counts()["chat-templates"].starts == starts
+
+
+@pytest.mark.parametrize("template", sorted(trusted.TEXTS))
+def test_only_the_whole_text_of_a_trusted_template_needs_no_child(
+    with_template, monkeypatch, template
+):
+    process._renderer.close()
+    monkeypatch.setattr(process, "_PROGRAM", Path(os.devnull))
+    assert with_template(template).render(CHAT) == WRITTEN
+    for other in (template + "{##}", template[1:]):
+        with pytest.raises(ConfigError, match="cannot be rendered, the process"):
+            with_template(other)
+
+
+@pytest.mark.parametrize(
+    "message", [{"content": "\ud83d"}, {"content": "Hello", "tools": [{"type": "function"}]}]
+)
+def test_a_trusted_template_refuses_as_a_strangers_does(with_template, message):
+    errors = set()
+    for template in (trusted.TINY, STRANGERS):
+        with pytest.raises(ChatRefused) as caught:
+            with_template(template).render([{"role": "user", **message}])
+        errors.add(str(caught.value))
+    assert len(errors) == 1
 
 
 def test_a_child_that_was_killed_is_replaced(with_template):

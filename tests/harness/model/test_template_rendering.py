@@ -8,7 +8,7 @@ import pytest
 from transformers.utils import chat_template_utils
 
 from harness.model import tiny
-from harness.model.chat_templates import clock
+from harness.model.chat_templates import clock, trusted
 from harness.model.chat_templates.rendering import ChatRefused, ChatTemplate
 
 FOLDER = Path(__file__).parents[2] / "golden" / "chat_templates"
@@ -55,7 +55,8 @@ WRITTEN = {
     "needs turns": EACH + "{% if (message.role == 'user') != (loop.index0 % 2 == 0) %}"
     "{{ raise_exception('roles must alternate') }}{% endif %}{{ message.content }}{% endfor %}",
 }
-TEMPLATES = PUBLISHED | WRITTEN
+TRUSTED = {"tiny": trusted.TINY, "tiny vision": trusted.TINY_VL}
+TEMPLATES = PUBLISHED | WRITTEN | TRUSTED
 LOOK = {
     "type": "function",
     "function": {

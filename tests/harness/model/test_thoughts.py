@@ -16,6 +16,7 @@ from harness.inference.completers.hf import HFCompleter
 from harness.inference.completers.local_answers import GeneratedTokens, generate_in_parts
 from harness.inference.completers.openai import OpenAICompleter
 from harness.model import tiny
+from harness.model.chat_templates import trusted
 from harness.model.packing import samples, single_turn, to_batch
 from harness.model.policy import Policy
 from harness.model.tokenizer import ThoughtLimit, find_thought
@@ -32,7 +33,7 @@ from harness.types.task_draws import TaskDraw
 
 CORRIDOR = "agentgyms/Corridor-v0"
 WORDS = "you are in a corridor go left right <think> </think> <action>look</action> \n"
-OPENED = tiny.CHAT_TEMPLATE + "{% if add_generation_prompt %}<think>\n{% endif %}"
+OPENED = trusted.TINY + "{% if add_generation_prompt %}<think>\n{% endif %}"
 ANSWER_ENDS = 40
 """Tokens below this end an answer, so that some end early."""
 
@@ -149,7 +150,7 @@ def test_requests_in_parts_give_what_one_running_answer_gives(opened):
 
 @pytest.mark.parametrize("tags", [True, False])
 def test_a_thought_that_the_model_opens_counts_from_its_tag(tags):
-    policy = make_policy(tiny.CHAT_TEMPLATE, tags=tags)
+    policy = make_policy(trusted.TINY, tags=tags)
     tokenizer, encode = policy.chat_tokenizer, policy.encode
     tag, words, rest = encode("<think>"), encode("go left right"), encode("<action>look</action>")
     assert find_thought(tokenizer, words) is None

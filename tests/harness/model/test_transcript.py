@@ -13,6 +13,7 @@ from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.model import tiny, tiny_vl
+from harness.model.chat_templates import trusted
 from harness.model.packing import Sample, to_batch
 from harness.model.policy import Policy
 from harness.rollouts.agent import Agent
@@ -59,13 +60,13 @@ STRICT = (
 )
 
 
-def make_policy(template=tiny.CHAT_TEMPLATE, max_length=2048, seed=1):
+def make_policy(template=trusted.TINY, max_length=2048, seed=1):
     tokenizer = tiny.make_tokenizer([WORDS, *WORDS.split()] * 20, 400, (), template)
     size = TinyConfig(layers=1, hidden=32, heads=4, feed_forward=64, max_length=max_length)
     return Policy(tiny.make_model(size, tokenizer, seed=seed), tokenizer, "cpu")
 
 
-@pytest.fixture(scope="module", params=[tiny.CHAT_TEMPLATE, QWEN2_5], ids=["tiny", "qwen2.5"])
+@pytest.fixture(scope="module", params=[trusted.TINY, QWEN2_5], ids=["tiny", "qwen2.5"])
 def own_policy(request):
     return make_policy(request.param)
 

@@ -10,13 +10,13 @@ from harness import config as configs
 from harness.config import Config, EvaluationConfig, TinyConfig, build, replace, to_dict
 from harness.evaluation.open_model import open_model
 from harness.model import tiny
-from harness.model.chat_templates import clock
+from harness.model.chat_templates import clock, trusted
 from harness.model.policy import Policy
 from harness.preflight import checks
 from harness.preflight.defaults import resolve
 from harness.types.errors import ConfigError
 
-DATED = "{{ strftime_now('%Y-%m-%d') }}{{ mode }}" + tiny.CHAT_TEMPLATE
+DATED = "{{ strftime_now('%Y-%m-%d') }}{{ mode }}" + trusted.TINY
 SIZE = TinyConfig(layers=1, hidden=32, heads=4, feed_forward=32, max_length=512)
 ASK = [{"role": "user", "content": "look"}]
 
