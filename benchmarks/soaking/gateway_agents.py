@@ -200,6 +200,9 @@ class Agent(threading.Thread):
             raise Lost(f"{method} {path}: {error}") from None
         if reply.headers.get("Content-Type") == "text/html":  # of the proxy
             raise Lost(f"{method} {path}: {reply.status_code} by a proxy")
+        if not reply.content and reply.status_code != 204:
+            # `http.client` takes a head that is cut off for a whole one, here without a length.
+            raise Lost(f"{method} {path}: {reply.status_code}, cut off amid its head")
         if reply.status_code >= 400:
             raise Lost(f"{method} {path}: {reply.status_code} {reply.text}", reply.status_code)
         return dict(reply.json()) if reply.content else {}
