@@ -70,6 +70,23 @@ def test_clients_play_on_under_faults_and_nothing_is_left(tmp_path):
     assert (tmp_path / "samples.jsonl").read_text().count("\n") > 3
 
 
+def test_agents_play_through_a_gateway_that_ends_and_goes_on(tmp_path):
+    """Not the time decides when it is over, but what has happened; no rollout is too old for it."""
+    done = subprocess.run(
+        [sys.executable, str(SOAKING / "under_faults.py"), "--gateway", "--minutes=0.3",
+         "--every=0.3", "--ttl=3600", "--restart=0.05", "--growth=9", f"--folder={tmp_path}"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=1180,
+    )  # fmt: skip
+    log = (tmp_path / "gateway.log").read_text()
+    assert done.returncode == 0, done.stdout + done.stderr + log
+    assert "0 errors." in done.stdout
+    assert "no file, process or session" in done.stdout
+    assert "| gateway killed |" in done.stdout
+    assert "| gateway drained |" in done.stdout
+    assert (tmp_path / "memory.png").stat().st_size > 5_000
+
+
 class Cutting(FaultProxy):
     """Ends the connection after `kept` bytes of a reply; None passes it on."""
 
