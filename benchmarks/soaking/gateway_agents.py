@@ -99,7 +99,7 @@ class Agent(threading.Thread):
     def run(self) -> None:
         """Play episode after episode."""
         while not self._told_to_stop.is_set():
-            life = self._gateway.life  # before: else an end that comes now would explain nothing
+            life = self._gateway.life  # read first: an end from now on explains what is lost
             if self._gateway.is_ready.wait(1.0) and life == self._gateway.life:
                 group, name = self._ledger.place(life)
                 try:

@@ -71,7 +71,7 @@ def test_clients_play_on_under_faults_and_nothing_is_left(tmp_path):
 
 
 def test_agents_play_through_a_gateway_that_ends_and_goes_on(tmp_path):
-    """Not the time decides when it is over, but what has happened; no rollout is too old for it."""
+    """It ends once all has happened, however long that takes; no rollout expires before."""
     done = subprocess.run(
         [sys.executable, str(SOAKING / "under_faults.py"), "--gateway", "--minutes=0.3",
          "--every=0.3", "--ttl=3600", "--restart=0.05", "--growth=9", f"--folder={tmp_path}"],
