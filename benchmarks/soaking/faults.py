@@ -136,6 +136,11 @@ class Schedule(threading.Thread):
         self.done: Counter[str] = Counter()
         self.errors: Counter[str] = Counter()
 
+    @property
+    def has_brought_all(self) -> bool:
+        """Whether each kind has come at least once."""
+        return len(self.done) == len(self._next)
+
     def run(self) -> None:
         """Bring faults in turn."""
         for kind in itertools.cycle(self._kinds):

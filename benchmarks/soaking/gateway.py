@@ -2,7 +2,8 @@
 
 In the first half of the time the process is ended every few minutes and goes on with its run; its
 last life lasts for the other half, after whose first tenth its memory may grow by 5 %. So may the
-memory that a life has when it is as old as the first lives were when they ended.
+memory that a life has when it is as old as the first lives were when they ended. On a slow machine
+it takes longer: until each fault has come, and a step has learned from a last life of that age.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class GatewaySoak:
             try:
                 self._play(server.url)
                 last = gateway.life
+                gateway.let_expire()
                 whole = self._await_quiet()
             finally:
                 gateway.end()
@@ -66,47 +68,71 @@ class GatewaySoak:
         self.result.errors += self.ledger.errors + gateway.errors + gateway.said()
 
     def _play(self, environments: str) -> None:
-        stop, seconds = threading.Event(), self.chosen.minutes * 60
+        stop, no_faults = threading.Event(), threading.Event()
         agents = [Agent(self.gateway, self.ledger, number, stop) for number in range(AGENTS)]
         kinds = Faults(agents, environments).kinds()
-        schedule = Schedule([self.gateway], self.chosen.every, stop, kinds)
+        schedule = Schedule([self.gateway], self.chosen.every, no_faults, kinds)
         begun = time.monotonic()
         for thread in (schedule, *agents):
             thread.start()
         try:
-            self._watch(seconds, begun)
+            self._watch(schedule, no_faults, begun)
         finally:
+            no_faults.set()
+            schedule.join(1800)
             stop.set()
-            for thread in (schedule, *agents):
+            for thread in agents:
                 thread.join(1800)
         stuck = [thread.name for thread in (schedule, *agents) if thread.is_alive()]
         self.result.left += [f"{name} does not end" for name in stuck]
         self.result.seconds = time.monotonic() - begun
         self.result.faults, self.result.errors = schedule.done, schedule.errors
 
-    def _watch(self, seconds: float, begun: float) -> None:
-        """Sample memory until the time is over."""
-        gateway = self.gateway
+    def _watch(self, schedule: Schedule, no_faults: threading.Event, begun: float) -> None:
+        """Sample memory until the time is over and all that is to happen has happened."""
+        seconds = self.chosen.minutes * 60
         with tqdm(total=round(seconds), unit="s", desc="soak", disable=None) as bar:
-            while (now := time.monotonic() - begun) < seconds:
-                gateway.restarts = now < seconds / 2
-                life, age, memory = gateway.life, gateway.age_s, gateway.memory()
-                self.result.samples.append((now, {gateway.name: memory}))
-                if age and life == gateway.life:
-                    self.lives.setdefault(life, []).append((age, memory))
+            while True:
+                now, failed = time.monotonic() - begun, schedule.errors or self.ledger.errors
+                if now >= seconds and (failed or schedule.has_brought_all):
+                    no_faults.set()
+                if not schedule.is_alive() and (failed or self._has_gone_on()):
+                    return
+                self.gateway.restarts = now < seconds / 2 or not schedule.has_brought_all
+                self._sample(now)
                 bar.set_postfix_str(f"{self.ledger.turns:,} turns")
                 bar.update(round(now) - bar.n)
                 time.sleep(max(seconds / _SAMPLES, 0.2))
-            bar.update(round(seconds) - bar.n)
+
+    def _sample(self, now: float) -> None:
+        gateway = self.gateway
+        life, age, memory = gateway.life, gateway.age_s, gateway.memory()
+        self.result.samples.append((now, {gateway.name: memory}))
+        if age and life == gateway.life:
+            self.lives.setdefault(life, []).append((age, memory))
+
+    def _has_gone_on(self) -> bool:
+        """Return whether this life is as old as those before, and a step has learned from it.
+
+        What earlier lives have left is learned first.
+        """
+        life = self.gateway.life
+        if self.lives.get(life, [(0.0, 0)])[-1][0] < self.gateway.restart_s:
+            return False
+        own = {group for of, group in list(self.ledger.rewarded.values()) if of == life}
+        return any(_groups(step).keys() & own for step in self.gateway.learned())
 
     def _await_quiet(self) -> int:
-        """Wait until all rollouts and connections are gone; return the number of whole groups."""
-        gateway, give_up = self.gateway, time.monotonic() + 2 * self.chosen.ttl + _GONE_IN_S
+        """Wait until all rollouts and connections are gone; return the number of whole groups.
+
+        They are too few for a step, so that they stay.
+        """
+        gateway, give_up = self.gateway, time.monotonic() + _GONE_IN_S
         most = gateway.files + _MORE_FILES
         while True:
             now, files = gateway.status(), gateway.usage()["files"]
             left = now["open_rollouts"] + now["begun_groups"]
-            if not left and files <= most:
+            if not left and now["whole_groups"] < TASKS_PER_STEP and files <= most:
                 return now["whole_groups"]
             if time.monotonic() > give_up:
                 self.result.left.append(f"{now}, {files} open files, at first {gateway.files}")
@@ -145,7 +171,7 @@ class GatewaySoak:
             errors[f"{len(kept)} steps have rollouts, and metrics.jsonl has {self.steps}"] += 1
         for step in kept:
             names.update(one["task_id"] for one in step)
-            groups = Counter(one["task_id"].partition("-")[0] for one in step)
+            groups = _groups(step)
             if list(groups.values()) != [GROUP_SIZE] * TASKS_PER_STEP:
                 errors[f"a step has groups of {sorted(groups.values())}"] += 1
             for one in step:
@@ -183,9 +209,10 @@ class GatewaySoak:
         """Return the memory of lives of one age, in the first third of them and in the last."""
         most = self.chosen.restart * 60
         middles = [
-            statistics.median(found)
+            statistics.median(
+                [memory for age, memory in life if most / 2 <= age <= most] or [life[-1][1]]
+            )
             for life in self.lives.values()
-            if (found := [memory for age, memory in life if most / 2 <= age <= most])
         ]
         third = max(len(middles) // 3, 1)
         return statistics.median(middles[:third]), statistics.median(middles[-third:])
@@ -201,6 +228,11 @@ class GatewaySoak:
             f"{result.faults.total():,} faults, {result.errors.total():,} errors."
         )
         yield ""
+
+
+def _groups(step: list[dict[str, Any]]) -> Counter[str]:
+    """Return how many rollouts of each group a step has learned from."""
+    return Counter(one["task_id"].partition("-")[0] for one in step)
 
 
 def soak(chosen: argparse.Namespace) -> Soaked:

@@ -99,11 +99,11 @@ class Agent(threading.Thread):
     def run(self) -> None:
         """Play episode after episode."""
         while not self._told_to_stop.is_set():
-            if self._gateway.is_ready.wait(1.0):
-                life = self._gateway.life
+            life = self._gateway.life  # read first: an end from now on explains what is lost
+            if self._gateway.is_ready.wait(1.0) and life == self._gateway.life:
                 group, name = self._ledger.place(life)
                 try:
-                    self._episode(group, name)
+                    self._episode(group, name, life)
                 except Vanished:
                     with self._ledger.lock:
                         self._ledger.vanished += 1
@@ -116,7 +116,8 @@ class Agent(threading.Thread):
         """Count an episode that ended early; it is an error unless a fault explains it."""
         gateway, ledger = self._gateway, self._ledger
         explained = isinstance(error, Lost) and (life != gateway.life or name in gateway.met)
-        if isinstance(error, Lost) and error.status == 409:  # a late copy has taken a place
+        taken = isinstance(error, Lost) and error.status == 409  # a late copy may have the place
+        if taken:
             explained |= any(met.startswith(f"{group}-") for met in list(gateway.met))
         with ledger.lock:
             if explained:
@@ -126,14 +127,17 @@ class Agent(threading.Thread):
         if life == gateway.life:
             with contextlib.suppress(Lost):
                 self._patiently("DELETE", f"/v1/rollouts/{name}")
-                ledger.give_back(group, life)
+                if not taken:
+                    ledger.give_back(group, life)
         self._told_to_stop.wait(0.5)
 
-    def _episode(self, group: str, name: str) -> None:
+    def _episode(self, group: str, name: str, life: int) -> None:
         number = int(group[1:])
         observation, info = self._env.reset(seed=number)
         names = {"X-Group-Id": group, "X-Task-Id": name}
         self._patiently("POST", f"/v1/rollouts/{name}", headers=names)
+        if life != self._gateway.life:  # its group is one of the earlier life
+            raise Lost(f"{name} has begun in a later life")
         messages = [{"role": "system", "content": _SYSTEM}]
         turns: list[dict[str, Any]] = []
         ended = False
@@ -152,10 +156,11 @@ class Agent(threading.Thread):
             ended = terminated or truncated
             with self._ledger.lock:
                 self._ledger.turns += 1
-        self._report(group, name, {"turns": turns, "success": bool(info["success"])})
+        self._report(name, {"turns": turns, "success": bool(info["success"])})
+        with self._ledger.lock:
+            self._ledger.rewarded[name] = (life, group)
 
-    def _report(self, group: str, name: str, report: dict[str, Any]) -> None:
-        life = self._gateway.life
+    def _report(self, name: str, report: dict[str, Any]) -> None:
         turns = report["turns"]
         # A reward of its own, by which it is told from all others.
         turns[-1]["reward"] += int(name.rpartition("-")[2]) / 2**20
@@ -165,8 +170,6 @@ class Agent(threading.Thread):
         total = sum(turn["reward"] for turn in turns)
         if "turns" in told and (told["turns"], told["reward"]) != (len(turns), total):
             raise ValueError(f"rewarded with {told}, reported {len(turns)} turns and {total}")
-        with self._ledger.lock:
-            self._ledger.rewarded[name] = (life, group)
 
     def _asked(self, name: str, messages: list[dict[str, str]]) -> str:
         """Return the policy's answer by one of the two protocols; an answer is asked for once."""
@@ -179,18 +182,23 @@ class Agent(threading.Thread):
         return "".join(part["text"] for part in reply["content"] if part["type"] == "text")
 
     def _patiently(self, method: str, path: str, **given: Any) -> dict[str, Any]:
-        """Return the reply to a request that may be repeated, after some attempts."""
-        give_up = time.monotonic() + _PATIENCE_S
-        life = self._gateway.life
+        """Return the reply to a request that may be repeated, after some attempts.
+
+        An agent that is told to stop goes on: else a report that was accepted might not be known.
+        """
+        gateway, give_up = self._gateway, time.monotonic() + _PATIENCE_S
+        life = gateway.life
         while True:
             try:
                 return self._once(method, path, **given)
             except Lost as error:
                 if method == "DELETE" and error.status == 404:
                     return {}
-                over = time.monotonic() > give_up or life != self._gateway.life
-                if error.status not in (0, 503) or over or self._told_to_stop.wait(0.2):
+                gone = self._told_to_stop.is_set() and not gateway.is_ready.is_set()
+                over = gone or time.monotonic() > give_up or life != gateway.life
+                if error.status not in (0, 503) or over:
                     raise
+                time.sleep(0.2)
 
     def _once(self, method: str, path: str, **given: Any) -> dict[str, Any]:
         url = f"{self._gateway.proxy.url}{path}"
@@ -200,6 +208,9 @@ class Agent(threading.Thread):
             raise Lost(f"{method} {path}: {error}") from None
         if reply.headers.get("Content-Type") == "text/html":  # of the proxy
             raise Lost(f"{method} {path}: {reply.status_code} by a proxy")
+        if not reply.content and reply.status_code != 204:
+            # `http.client` takes a head that is cut off for a whole one, here without a length.
+            raise Lost(f"{method} {path}: {reply.status_code}, cut off amid its head")
         if reply.status_code >= 400:
             raise Lost(f"{method} {path}: {reply.status_code} {reply.text}", reply.status_code)
         return dict(reply.json()) if reply.content else {}

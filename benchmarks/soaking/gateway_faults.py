@@ -11,13 +11,12 @@ from typing import Any, Final
 import requests
 
 from soaking.gateway_agents import Agent
-from soaking.gateway_process import HEADERS, TOKEN, GatewayProcess
+from soaking.gateway_process import HEADERS, TOKEN, USER, GatewayProcess
 
 _LASTS_S: Final = 5.0
 _STRANGERS: Final = 300
 _SLOW: Final = 8
 _PIPELINED: Final = 50
-_USER: Final = {"messages": [{"role": "user", "content": "Go."}]}
 _WRONG_BODIES: Final = (
     *(b"{", b"[]", b"\xff", b'{"messages": []}', b"[" * 5000, b'{"messages": [{"role": "user"}]}'),
     *(b'{"messages": [{"role": "user", "content": "\\ud800"}]}', b'{"messages": NaN}'),
@@ -160,7 +159,7 @@ class Faults:
         with self._rollout(gateway, {}) as name:
             path = f"/v1/rollouts/{name}/reward"
             _expect(gateway, 409, "POST", path, json={"reward": 1})  # nothing was asked yet
-            _expect(gateway, 200, "POST", f"/rollouts/{name}/v1/chat/completions", json=_USER)
+            _expect(gateway, 200, "POST", f"/rollouts/{name}/v1/chat/completions", json=USER)
             for body in _WRONG_REPORTS:
                 _expect(gateway, 400, "POST", path, data=body)
         return True
@@ -169,10 +168,10 @@ class Faults:
         """Ask in rollouts that are none, or another's."""
         chat, other = "/v1/chat/completions", {"X-Group-Id": "another"}
         with self._rollout(gateway, {}) as name:
-            _expect(gateway, 400, "POST", chat, json=_USER)
-            _expect(gateway, 400, "POST", f"/rollouts/none{chat}", json=_USER)
-            _expect(gateway, 400, "POST", f"/rollouts/{name}{chat}", json=_USER, headers=other)
-            _expect(gateway, 400, "POST", f"/rollouts/{'a' * 201}{chat}", json=_USER)
+            _expect(gateway, 400, "POST", chat, json=USER)
+            _expect(gateway, 400, "POST", f"/rollouts/none{chat}", json=USER)
+            _expect(gateway, 400, "POST", f"/rollouts/{name}{chat}", json=USER, headers=other)
+            _expect(gateway, 400, "POST", f"/rollouts/{'a' * 201}{chat}", json=USER)
             _expect(gateway, 404, "POST", "/v1/rollouts/none/reward", json={"reward": 1})
             _expect(gateway, 404, "DELETE", "/v1/rollouts/none")
             _expect(gateway, 404, "GET", "/v2/rollouts")
@@ -188,17 +187,17 @@ class Faults:
         try:
             requests.post(f"{url}/reset", json={"seed": 1}, timeout=600).raise_for_status()
             with self._rollout(gateway, session) as name:
-                _expect(gateway, 200, "POST", f"/rollouts/{name}/{chat}", json=_USER)
+                _expect(gateway, 200, "POST", f"/rollouts/{name}/{chat}", json=USER)
                 _expect(gateway, 400, "POST", f"/v1/rollouts/{name}/reward", json={"reward": 1})
                 taken = session | {"X-Group-Id": "thief"}
                 _expect(gateway, 409, "POST", "/v1/rollouts/thief", headers=taken)
                 requests.post(f"{url}/reset", json={"seed": 2}, timeout=600).raise_for_status()
-                _expect(gateway, 409, "POST", f"/rollouts/{name}/{chat}", json=_USER)
+                _expect(gateway, 409, "POST", f"/rollouts/{name}/{chat}", json=USER)
                 _expect(gateway, 409, "POST", f"/v1/rollouts/{name}/reward", json={})
         finally:
             requests.delete(url, timeout=600)
         with self._rollout(gateway, {"X-Session-Id": "none"}) as name:
-            _expect(gateway, 409, "POST", f"/rollouts/{name}/{chat}", json=_USER)
+            _expect(gateway, 409, "POST", f"/rollouts/{name}/{chat}", json=USER)
         return True
 
     @contextlib.contextmanager

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ GROUP_SIZE: Final = 4
 TASKS_PER_STEP: Final = 2
 TOKEN: Final = "soak"
 HEADERS: Final = {"Authorization": f"Bearer {TOKEN}"}
+USER: Final = {"messages": [{"role": "user", "content": "Go."}]}
 
 _STARTS_IN_S: Final = 1800.0
 _ENDS_IN_S: Final = 600.0
@@ -39,14 +41,19 @@ _SETTINGS: Final = (
     *("rollout.max_batch=16", "eval.every=100", "eval.tasks=2", "checkpoint.every=10"),
 )
 _WITH_TTL: Final = """
-import sys
+import signal, sys
 from harness.training.gateway import rollout_book
-rollout_book.TTL_S = float(sys.argv.pop(1))
-rollout_book._LOOK_S = rollout_book.TTL_S / 60
+
+def expire_after(seconds):
+    rollout_book.TTL_S, rollout_book._LOOK_S = seconds, seconds / 60
+
+expire_after(float(sys.argv.pop(1)))
+signal.signal(signal.SIGUSR1, lambda *_: expire_after(1.0))
 from harness.cli.main import run
 run()
 """
-"""The harness's command line, but abandoned rollouts expire after another time than an hour."""
+"""The harness's command line, but abandoned rollouts expire after another time than an hour, and
+after a second once the process has got SIGUSR1."""
 
 
 class GatewayProcess:
@@ -108,10 +115,17 @@ class GatewayProcess:
         self.is_ready.set()
 
     def _answers(self) -> bool:
+        """Return whether the policy answers: from then on a signal ends the process in order."""
+        name = f"first-{self.life}"
+        headers = HEADERS | {"X-Group-Id": name}
+        chat = f"{self.address}/rollouts/{name}/v1/chat/completions"
         try:
-            return requests.get(f"{self.address}/healthz", timeout=300).status_code == 200
+            reply = requests.post(chat, json=USER, headers=headers, timeout=300)
+            url = f"{self.address}/v1/rollouts/{name}"
+            requests.delete(url, headers=HEADERS, timeout=300)
         except requests.RequestException:
             return False
+        return reply.status_code == 200
 
     def kill(self) -> None:
         """End the process at once, and go on with its run."""
@@ -172,6 +186,10 @@ class GatewayProcess:
             http.delete(f"{url}/look", timeout=600)
             found: dict[str, int] = http.get(url, timeout=600).json()
         return found
+
+    def let_expire(self) -> None:
+        """Let abandoned rollouts expire soon: nobody plays any more."""
+        self.process.send_signal(signal.SIGUSR1)
 
     def be_faulty(self, seconds: float, *, slow: bool) -> None:
         """Let three requests in ten meet with accidents for some time."""

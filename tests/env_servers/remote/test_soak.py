@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fault_proxy import FaultProxy
+
+from env_servers import Server, create_app
 
 SOAKING = Path(__file__).parents[3] / "benchmarks" / "soaking"
 
@@ -64,6 +68,56 @@ def test_clients_play_on_under_faults_and_nothing_is_left(tmp_path):
     assert "no file, process or session" in report
     assert (tmp_path / "memory.png").stat().st_size > 5_000
     assert (tmp_path / "samples.jsonl").read_text().count("\n") > 3
+
+
+def test_agents_play_through_a_gateway_that_ends_and_goes_on(tmp_path):
+    """It ends once all has happened, however long that takes; no rollout expires before."""
+    done = subprocess.run(
+        [sys.executable, str(SOAKING / "under_faults.py"), "--gateway", "--minutes=0.3",
+         "--every=0.3", "--ttl=3600", "--restart=0.05", "--growth=9", f"--folder={tmp_path}"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=1180,
+    )  # fmt: skip
+    log = (tmp_path / "gateway.log").read_text()
+    assert done.returncode == 0, done.stdout + done.stderr + log
+    assert "0 errors." in done.stdout
+    assert "no file, process or session" in done.stdout
+    assert "| gateway killed |" in done.stdout
+    assert "| gateway drained |" in done.stdout
+    assert (tmp_path / "memory.png").stat().st_size > 5_000
+
+
+class Cutting(FaultProxy):
+    """Ends the connection after `kept` bytes of a reply; None passes it on."""
+
+    kept: int | None = None
+    head = 0
+
+    async def cut(self, request, writer):
+        reply = await self._forward(request)
+        self.head = reply.index(b"\r\n\r\n") + 4
+        writer.write(reply[: self.kept])
+        writer.close()  # in order: its end comes after the bytes
+        await writer.wait_closed()
+        return False
+
+
+def test_an_agent_takes_no_reply_that_is_cut_off(monkeypatch):
+    """Not amid its head either, which Python's client takes for a whole one without a body."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(SOAKING.parent)])
+    from soaking.gateway_agents import Agent, Ledger, Lost
+
+    app = create_app("agentgyms/Corridor-v0", token="", split="train")
+    with Server(app) as server, Cutting(server.url, lambda _: "cut") as proxy:
+        agent = Agent(SimpleNamespace(proxy=proxy), Ledger(), 0, threading.Event())
+        assert agent._once("GET", "/v1/info")
+        for kept in range(proxy.head + 2):
+            proxy.kept = kept
+            with pytest.raises(Lost) as lost:
+                agent._once("GET", "/v1/info")
+            assert lost.value.status == 0
+        agent._http.close()
+        agent._env.close()
 
 
 GROUPS = [[f"g{group}-{4 * group + member}" for member in range(4)] for group in range(4)]
