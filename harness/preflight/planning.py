@@ -169,10 +169,15 @@ def _environment(config: Config, turns: int) -> Iterator[str]:
     yield f"{config.env.id}, {turns} turns at most"
     yield f"training on {_split_text(config, config.env.train_split, training=True)}"
     own = config.eval
-    count = "all tasks" if own.tasks is None else f"{own.tasks} tasks"
+    count = _task_count(own.count(str(own.split), final=False))
     yield f"{count} of {_split_text(config, str(own.split))} every {own.every} steps"
     for name in own.final_splits:
-        yield f"before and after, all of {_split_text(config, name)}"
+        count = _task_count(own.count(name, final=True))
+        yield f"before and after, {count} of {_split_text(config, name)}"
+
+
+def _task_count(most: int | None) -> str:
+    return "all tasks" if most is None else f"{most} tasks"
 
 
 def _split_text(config: Config, name: str, *, training: bool = False) -> str:

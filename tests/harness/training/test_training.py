@@ -190,10 +190,22 @@ def test_gradient_checkpointing_changes_no_number(whole, tmp_path):
 
 @pytest.mark.slow
 def test_final_splits_are_whole_at_both_ends_and_short_between(tmp_path):
-    overrides = ["eval.tasks=2", "eval.every=1", "eval.final_splits=['valid_seen']", "run.steps=2"]
-    trainer = run(small(tmp_path, "final", *overrides))
+    overrides = ["eval.every=1", "eval.final_splits=['valid_seen']", "run.steps=2"]
+    trainer = run(small(tmp_path, "final", "eval.split_tasks=2", *overrides))
     counts = [len(evaluation["episodes"]) for evaluation in trainer.folder.evaluations()]
     assert counts == [8, 2, 8]
+
+
+def test_eval_tasks_bounds_every_split_at_every_step(tmp_path):
+    splits = "eval.final_splits=['valid_seen', 'valid_unseen']"
+    overrides = ["eval.tasks=3", "eval.split_tasks=2", splits, "run.steps=0", "eval.every=1"]
+    trainer = run(small(tmp_path, "bounded", *overrides))
+    counts = {one["split"]: len(one["episodes"]) for one in trainer.folder.evaluations()}
+    assert counts == {"valid_seen": 3, "valid_unseen": 3}
+    own = trainer.config.eval
+    assert own.count("valid_seen", final=False) == 2
+    assert configs.replace(own, tasks=1).count("valid_seen", final=False) == 1
+    assert configs.EvalConfig().count("valid_seen", final=True) is None
 
 
 def test_a_step_without_credit_logs_no_means(policy):
