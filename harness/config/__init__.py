@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         to_dict,
         without_seed,
     )
-    from harness.config.variations import vary
+    from harness.config.variations import of_other_length, vary
 
 __all__ = [
     "AGENTS",
@@ -106,6 +106,7 @@ __all__ = [
     "list_recipes",
     "load",
     "merged",
+    "of_other_length",
     "overridden",
     "read",
     "replace",
@@ -134,6 +135,6 @@ __getattr__ = lazy_names(
         "harness.config.section": (
             "Section build digest digest_values replace to_dict without_seed"
         ),
-        "harness.config.variations": "vary",
+        "harness.config.variations": "of_other_length vary",
     },
 )

@@ -45,9 +45,12 @@ def state(config: Config) -> str:
     now = resolve(configs.replace(config, policy=policy, agent=agent))
     changed = differences(_settings(before), _settings(now))
     if changed:
+        is_length = len(changed) == 1 and changed[0].startswith("run.steps ")
+        longer = f"train it to step {config.run.steps} with --resume {folder.path} --set run.steps="
         raise ConfigError(
             f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; "
-            "choose another name with --set run.name=..., or delete the folder"
+            + f"{longer}{config.run.steps}, " * is_length
+            + "choose another name with --set run.name=..., or delete the folder"
         )
     saved = checkpoints.find_all(folder.path)
     return FINISHED if saved and saved[-1].step >= config.run.steps else UNFINISHED

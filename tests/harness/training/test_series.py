@@ -88,8 +88,11 @@ def test_a_bad_value_is_refused_before_the_first_run_and_leaves_nothing(tmp_path
 def test_a_folder_with_other_settings_is_refused_before_the_first_run(trained):
     folder, _ = trained
     kept = sorted(folder.rglob("*"))
-    with pytest.raises(ConfigError, match=r"s-seed0 holds a run with other settings: run.steps"):
+    with pytest.raises(
+        ConfigError, match=r"s-seed0 holds a run with other settings: run.steps"
+    ) as e:
         train(folder, "--seeds", "2", steps=3)
+    assert f"train it to step 3 with --resume {folder}/s-seed0 --set run.steps=3" in str(e.value)
     assert sorted(folder.rglob("*")) == kept
 
 
