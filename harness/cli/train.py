@@ -250,26 +250,23 @@ def _print_plan(config: Config, gpus: _Gpus) -> bool:
 
 
 def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
-    """Print the plan of the first new run, the missing parts of others, and the state of all.
+    """Print the plan of the first new run, the state of all, their disk and what they lack.
 
     The status is 2 if anything is missing, as for one run.
     """
-    from harness.preflight.planning import plan
+    from harness.preflight.series_plan import plan_all
     from harness.runs.runfolder import RunFolder
     from harness.training import series
 
     states = [series.state(config) for config in runs]
     new = [c for c, was in zip(runs, states, strict=True) if was == series.NEW]
-    lacking = {
-        line: None
-        for config in series.distinct(new)
-        for line in plan(config, gpus.number, gpus.memory, tries=True).missing
-    }
-    if new:
-        _print_plan(new[0], gpus)
+    planned = plan_all(series.kinds(new), gpus.number, gpus.memory) if new else None
+    if planned is not None:
+        echo(planned.needs())
     echo(f"\n{len(runs)} runs, one after another:")
     for config, was in zip(runs, states, strict=True):
         echo(f"  {RunFolder.from_config(config).path} ({was})")
-    if lacking:
-        echo("\n".join(["missing for them:", *(f"- {line}" for line in lacking)]))
-        sys.exit(2)
+    if planned is not None:
+        echo(f"\n{planned.verdict('the runs')}")
+        if planned.missing:
+            sys.exit(2)

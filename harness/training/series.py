@@ -73,16 +73,16 @@ def check_all(runs: Sequence[Config]) -> list[str]:
     `harness.preflight.checks.check`.
     """
     states = [state(config) for config in runs]
-    for config in distinct(runs):
-        check(resolve(config))
+    for equal in kinds(runs):
+        check(resolve(equal[0]))
     return states
 
 
-def distinct(runs: Sequence[Config]) -> list[Config]:
-    """Return the first of each set of runs that differ only in the seed."""
-    found: dict[str, Config] = {}
+def kinds(runs: Sequence[Config]) -> list[list[Config]]:
+    """Return the runs in lists whose members differ only in the seed."""
+    found: dict[str, list[Config]] = {}
     for config in runs:
-        found.setdefault(configs.digest_values(_without_seed(config)), config)
+        found.setdefault(configs.digest_values(_without_seed(config)), []).append(config)
     return list(found.values())
 
 
