@@ -12,6 +12,7 @@ from pathlib import Path
 
 import doc_blocks
 import pytest
+from chat_server import ChatServer
 from ports import free_port, is_free
 
 pytestmark = pytest.mark.adapters
@@ -86,11 +87,10 @@ def test_openenv_accepts_the_example(peer):
 
 
 def test_verifiers_finds_the_taskset(peer):
-    (peer.folder / "household.py").symlink_to(EXAMPLES / "household.py")
     shown = code("import verifiers.v1") + "print(len(list(env.taskset)))\n"
     assert told(peer("python", "-c", shown)).splitlines()[-1] == "240"
     command = shlex.split(code("vf-eval").replace("\\\n", ""))
-    assert "household" in told(peer(*command, "--dry-run", "true"))
+    assert "agentgyms-tasks" in told(peer(*command, "--dry-run", "true"))
 
 
 def test_the_example_of_openenv_finds_this_package_and_has_a_program():
@@ -136,6 +136,19 @@ def test_inspect_evaluates_and_shows_its_log(peer):
     told(peer(*view, "bundle", "--log-dir", "logs", "--output-dir", "site"))
     listed = json.loads((peer.folder / "site/logs/listing.json").read_text())
     assert [log["task"] for log in listed.values()] == ["agentgyms/episodes"]
+
+
+def test_inspect_asks_a_server_of_ones_own(peer, monkeypatch):
+    (info,) = Path(sysconfig.get_path("purelib")).glob("agentgyms-*.dist-info")
+    (peer.folder / info.name).symlink_to(info)
+    export, line = code("export LOCAL_API_KEY").splitlines()
+    monkeypatch.setenv(*export.removeprefix("export ").split("="))
+    with ChatServer(lambda _: "<action>right</action>", model="qwen") as model:
+        command = shlex.split(line.replace("http://127.0.0.1:8000/v1", model.url))
+        command[command.index("env_id=ALFWorld")] = "env_id=Corridor"
+        few = ("-T", "native=false", "--limit", "1", "--display", "plain")
+        told(peer(*command, *few))
+        assert {asked.body["model"] for asked in model.requests} == {"qwen"}
 
 
 def test_an_agent_that_speaks_mcp_finds_its_tools(peer):

@@ -2,16 +2,12 @@
 
 import base64
 import importlib
-import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from adapter_peers import PYTHON, ROOT, peer
+from adapter_peers import ROOT, peer
 from chat_server import ChatServer
 
 import agentgyms
@@ -127,24 +123,6 @@ def script_of(episodes):
 
 def _text(observation):
     return observation if isinstance(observation, str) else observation["text"]
-
-
-@pytest.mark.adapters
-def test_vf_eval_finds_the_taskset_in_an_empty_folder(tmp_path):
-    done = subprocess.run(
-        [
-            *(Path(PYTHON).with_name("vf-eval"), "agentgyms-tasks", "--dry-run", "--no-push"),
-            *("--env.taskset.env-id", CORRIDOR, "--model", "qwen"),
-        ],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},  # where the package lies, as an install says
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    (kept,) = (tmp_path / "outputs").rglob("eval.json")
-    assert json.loads(kept.read_text())["env"]["taskset"]["env_id"] == CORRIDOR
 
 
 @pytest.mark.adapters
