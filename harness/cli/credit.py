@@ -97,18 +97,15 @@ def _print(recorded: RecordedRollouts, results: list[Credit], group: int | None)
     known = sorted({rollout.group for rollout in recorded.rollouts})
     if group is not None and group not in known:
         raise click.UsageError(f"there is no group {group}: expected {known[0]} to {known[-1]}")
-    shown = [
-        i
-        for i, one in enumerate(recorded.rollouts)
-        if one.group == (known[0] if group is None else group)
-    ]
-    count = len(recorded.rollouts)
+    first = known[0] if group is None else group
+    shown = [i for i, one in enumerate(recorded.rollouts) if one.group == first]
     shown = shown[:1] if group is None else shown
     width = shutil.get_terminal_size((120, 24)).columns
     echo(text.summary(recorded, results))
     echo_styled(f"\n{text.table(recorded, results, shown, width)}")
-    if len(shown) < count and group is None:
-        echo(f"\n1 of {count} rollouts: --group {known[0]} prints its group, --html all of them")
+    count = len(recorded.rollouts)
+    if group is None and count > 1:
+        echo(f"\n1 of {count} rollouts: --group {first} prints its group, --html all of them")
 
 
 @click.command("methods")
