@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         to_dict,
         without_seed,
     )
-    from harness.config.variations import of_other_length, vary
+    from harness.config.variations import lengthened, vary
 
 __all__ = [
     "AGENTS",
@@ -102,11 +102,11 @@ __all__ = [
     "digest",
     "digest_values",
     "from_dict",
+    "lengthened",
     "list_models",
     "list_recipes",
     "load",
     "merged",
-    "of_other_length",
     "overridden",
     "read",
     "replace",
@@ -135,6 +135,6 @@ __getattr__ = lazy_names(
         "harness.config.section": (
             "Section build digest digest_values replace to_dict without_seed"
         ),
-        "harness.config.variations": "of_other_length vary",
+        "harness.config.variations": "lengthened vary",
     },
 )

@@ -48,7 +48,7 @@ def vary(
     return list(found.values())
 
 
-def of_other_length(config: Config, overrides: Sequence[str]) -> Config:
+def lengthened(config: Config, overrides: Sequence[str]) -> Config:
     """Return a run's configuration with the last `run.steps` of its overrides.
 
     Raises `ConfigError` for another setting, or a wrong number.

@@ -197,7 +197,7 @@ def resume(
         FolderInUse: Another process trains the run.
     """
     folder = RunFolder(Path(path))
-    kept = configs.of_other_length(folder.config(), overrides)
+    kept = configs.lengthened(folder.config(), overrides)
     try:
         plugins.load(kept.run.plugins)
         config = resolve(kept)  # a later version may have added settings
