@@ -213,7 +213,11 @@ def test_inspect_asks_a_server_of_ones_own(peer, monkeypatch):
         command = shlex.split(line.replace("http://127.0.0.1:8000/v1", model.url))
         command[command.index("env_id=ALFWorld")] = "env_id=Corridor"
         few = ("-T", "native=false", "--limit", "1", "--display", "plain")
-        told(peer(*command, *few))
+        asking = peer(*command, *few)
+        said, _ = asking.communicate(timeout=300)
+        if "requires at least version 3.4" in said:
+            pytest.skip("another project of these takes no openai that inspect_ai would")
+        assert asking.returncode == 0, said
         assert {asked.body["model"] for asked in model.requests} == {"qwen"}
 
 
