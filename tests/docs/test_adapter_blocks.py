@@ -209,7 +209,9 @@ def test_inspect_asks_a_server_of_ones_own(peer, monkeypatch):
     (peer.folder / info.name).symlink_to(info)
     export, line = code("export LOCAL_API_KEY").splitlines()
     monkeypatch.setenv(*export.removeprefix("export ").split("="))
-    with ChatServer(lambda _: "<action>right</action>", model="qwen") as model:
+    usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
+    answer = {"content": "<action>right</action>", "usage": usage}
+    with ChatServer(lambda _: answer, model="qwen") as model:
         command = shlex.split(line.replace("http://127.0.0.1:8000/v1", model.url))
         command[command.index("env_id=ALFWorld")] = "env_id=Corridor"
         few = ("-T", "native=false", "--limit", "1", "--display", "plain")
