@@ -51,10 +51,10 @@ def _installed():
         pytest.skip("the programs are not installed")
 
 
-def success(folder):
-    """Return a run's success at each evaluation, by step."""
+def success(folder, split="test"):
+    """Return a run's success at each evaluation of a split, by step."""
     records = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
-    figures = ((r["step"], r.get("eval/test/success")) for r in records)
+    figures = ((r["step"], r.get(f"eval/{split}/success")) for r in records)
     return {step: figure for step, figure in figures if figure is not None}
 
 
@@ -94,3 +94,7 @@ def test_an_estimator_from_the_page_is_compared_and_trained(tmp_path, harness_pr
     assert (kept["name"], kept["credit"]["fade"]) == ("my_credit:fading", 0.8)
     assert "my_credit:fading" in printed
     assert (tmp_path / "curve.png").exists()
+    for name in ("grpo", "fading"):
+        figures = success(tmp_path / "runs" / name, "train")
+        assert figures[0] < 0.4
+        assert figures[5] < 0.9, "there is room for a difference"

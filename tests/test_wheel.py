@@ -97,8 +97,8 @@ def installed(built, tmp_path_factory):
 
 
 def sources():
-    """Return the names of all files of the packages in this tree."""
-    return {
+    """Return the names of all files of the packages in this tree, and of the module beside them."""
+    return {"agentgyms_tasks.py"} | {
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")

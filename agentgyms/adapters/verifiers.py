@@ -1,9 +1,7 @@
 """Adapts any environment to verifiers: a taskset, an environment and a harness.
 
-verifiers finds a taskset by the name of its module. Yours has two lines:
-
-    from agentgyms.adapters.verifiers import ChatHarness, TextEnvironment, TextTaskset
-    __all__ = ["ChatHarness", "TextEnvironment", "TextTaskset"]
+verifiers finds a taskset by the name of its module; `agentgyms-tasks` is the module
+`agentgyms_tasks`, which hands these three classes on.
 
 The agent is one `player`, the environment its user: every user message has the observation and the
 admissible actions, and every reply is an action. The reward is the episode's return; success, score

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from harness.reporting.credit_view.compare import Credit
     from harness.reporting.credit_view.recordings import RecordedRollouts
 
-_MOST_ROWS = 400
-"""Maximum number of turns printed without --group."""
-
 
 class _WithAudit(click.Command):
     """A command with files as arguments whose first word may be the subcommand `audit`."""
@@ -49,7 +46,7 @@ class _WithAudit(click.Command):
 @click.option("--preset", default="paper", help="paper (default) or verl_agent.")
 @click.option("--reward", help="environment or success; a run's own, else environment.")
 @click.option("--reward-scale", type=float, help="Factor on rewards; a run's own, else 10.")
-@click.option("--group", type=int, help="Print the turns of this group.")
+@click.option("--group", type=int, help="Print all rollouts of this group.")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the page here.")
 @click.option("--csv", "table", type=click.Path(path_type=Path), help="Write all turns; - prints.")
 @click.option("--json", "values", type=click.Path(path_type=Path), help="The same as JSON.")
@@ -100,14 +97,15 @@ def _print(recorded: RecordedRollouts, results: list[Credit], group: int | None)
     known = sorted({rollout.group for rollout in recorded.rollouts})
     if group is not None and group not in known:
         raise click.UsageError(f"there is no group {group}: expected {known[0]} to {known[-1]}")
-    shown = known if len(recorded.turns) <= _MOST_ROWS else known[:1]
-    shown = shown if group is None else [group]
+    first = known[0] if group is None else group
+    shown = [i for i, one in enumerate(recorded.rollouts) if one.group == first]
+    shown = shown[:1] if group is None else shown
     width = shutil.get_terminal_size((120, 24)).columns
     echo(text.summary(recorded, results))
-    for number in shown:
-        echo_styled(f"\n{text.table(recorded, results, number, width)}")
-    if group is None and len(shown) < len(known):
-        echo(f"\ngroup {shown[0]} of {len(known)}: --group shows another, --csv all of them")
+    echo_styled(f"\n{text.table(recorded, results, shown, width)}")
+    count = len(recorded.rollouts)
+    if group is None and count > 1:
+        echo(f"\n1 of {count} rollouts: --group {first} prints its group, --html all of them")
 
 
 @click.command("methods")

@@ -41,7 +41,9 @@ class _Gpus(NamedTuple):
     help="Train a run for each value; given again, for each combination.",
 )
 @click.option(
-    "--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder."
+    "--resume",
+    type=click.Path(path_type=Path),
+    help="Go on with the run in this folder; with --set run.steps=N up to that step.",
 )
 @click.option(
     "--engine",
@@ -93,10 +95,9 @@ def train(
         return
     if (recipe is None) == (resume is None):
         raise click.UsageError("give a recipe, or --resume FOLDER")
-    if resume is not None and (overrides or seeds or sweeps or any(shown.values())):
+    if resume is not None and (seeds or sweeps or any(shown.values())):
         raise click.UsageError(
-            "a resumed run keeps its settings: leave --set, --seeds, --sweep, --print-config and "
-            "--dry-run"
+            "a resumed run keeps its settings: leave --seeds, --sweep, --print-config and --dry-run"
         )
     if (gpus or gpu_memory) and not shown["dry_run"]:
         option = "--gpus" if gpus else "--gpu-memory"
@@ -110,7 +111,7 @@ def train(
     from harness import config as configs
 
     if resume is not None:
-        _resume(resume)
+        _resume(resume, overrides)
     elif seeds or sweeps:
         _several(configs.vary(str(recipe), overrides, sweeps, seeds or 1), machine, **shown)
     else:
@@ -138,10 +139,15 @@ def _by_verl(
         _show_results(folder)
 
 
-def _resume(folder: Path) -> None:
+def _resume(folder: Path, overrides: Sequence[str]) -> None:
     from harness.training.verl import run as verl_run
 
     if verl_run.is_verls(folder):
+        if overrides:
+            raise click.UsageError(
+                f"verl trains the run in {folder}, and a resumed one keeps its settings: leave "
+                f"--set; its steps are trainer.total_training_steps in {folder}/verl.json"
+            )
         verl_run.resume(folder)
         _show_results(folder)
         return
@@ -150,7 +156,7 @@ def _resume(folder: Path) -> None:
     with getting_ready() as announce, torchrun_processes() as processes:
         from harness.training import setup
 
-        setup.resume(folder, processes, announce).run()
+        setup.resume(folder, processes, announce, overrides).run()
     if processes.is_first:
         _show_results(folder)
 
@@ -244,26 +250,23 @@ def _print_plan(config: Config, gpus: _Gpus) -> bool:
 
 
 def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
-    """Print the plan of the first new run, the missing parts of others, and the state of all.
+    """Print the plan of the first new run, the state of all, their disk and what they lack.
 
     The status is 2 if anything is missing, as for one run.
     """
-    from harness.preflight.planning import plan
+    from harness.preflight.series_plan import plan_all
     from harness.runs.runfolder import RunFolder
     from harness.training import series
 
     states = [series.state(config) for config in runs]
     new = [c for c, was in zip(runs, states, strict=True) if was == series.NEW]
-    lacking = {
-        line: None
-        for config in series.distinct(new)
-        for line in plan(config, gpus.number, gpus.memory, tries=True).missing
-    }
-    if new:
-        _print_plan(new[0], gpus)
+    planned = plan_all(series.kinds(new), gpus.number, gpus.memory) if new else None
+    if planned is not None:
+        echo(planned.needs())
     echo(f"\n{len(runs)} runs, one after another:")
     for config, was in zip(runs, states, strict=True):
         echo(f"  {RunFolder.from_config(config).path} ({was})")
-    if lacking:
-        echo("\n".join(["missing for them:", *(f"- {line}" for line in lacking)]))
-        sys.exit(2)
+    if planned is not None:
+        echo(f"\n{planned.verdict('the runs')}")
+        if planned.missing:
+            sys.exit(2)

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         to_dict,
         without_seed,
     )
-    from harness.config.variations import vary
+    from harness.config.variations import lengthened, vary
 
 __all__ = [
     "AGENTS",
@@ -102,6 +102,7 @@ __all__ = [
     "digest",
     "digest_values",
     "from_dict",
+    "lengthened",
     "list_models",
     "list_recipes",
     "load",
@@ -134,6 +135,6 @@ __getattr__ = lazy_names(
         "harness.config.section": (
             "Section build digest digest_values replace to_dict without_seed"
         ),
-        "harness.config.variations": "vary",
+        "harness.config.variations": "lengthened vary",
     },
 )

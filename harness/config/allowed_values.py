@@ -126,7 +126,7 @@ def _describe(kind: type[BaseModel], error: ErrorDetails) -> str:
     section, where, annotation = _find(kind, error["loc"])
     name, given = error["type"], error["input"]
     if name in ("extra_forbidden", "invalid_key"):
-        return _unknown(section, where)
+        return _other_name(kind, where, given) or _unknown(section, where)
     if name == "model_type":
         return f"{where or 'the configuration'} must be a section, got {given!r}"
     if name == "value_error":
@@ -188,6 +188,27 @@ _REMOVED: Final = {
     "warmstart.weight_decay": "a warm start's weight decay is always 0.01",
 }
 """Settings that were removed, each with what holds or what to use now."""
+
+
+_NAMES_IN_TRAINING_AND_EVALUATION: Final = (
+    ("agent.max_tokens", "sampling.max_tokens"),
+    ("agent.temperature", "sampling.temperature"),
+    ("eval.tasks", "run.tasks"),
+    ("policy.model", "model.name"),
+)
+"""Settings that a training run and an evaluation name differently."""
+
+
+def _other_name(kind: type[BaseModel], where: str, given: Any) -> str:
+    """Return what the key of a training run is called in an evaluation, and the reverse; or ""."""
+    keys = [f"{where}.{name}" for name in given] if isinstance(given, dict) else [where]
+    for names in _NAMES_IN_TRAINING_AND_EVALUATION:
+        for key, name in (names, names[::-1]):
+            section, _, setting = name.partition(".")
+            own = section_of(annotations_of(kind).get(section))
+            if key in keys and own is not None and setting in own.model_fields:
+                return f"unknown configuration key {key}: here it is {name}"
+    return ""
 
 
 def _unknown(section: type[BaseModel], where: str) -> str:

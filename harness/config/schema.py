@@ -273,7 +273,10 @@ class EvalConfig(Section):
     """Split that is evaluated during training; None takes the environment's: `valid_seen`, or else
     `valid`, `validation`, `valid_unseen`, `dev`, `test`, or its only one beside the training's."""
     tasks: PositiveInt | None = None
-    """Number of tasks of the split, spread over its families; None takes each once."""
+    """Largest number of tasks of a split, spread over its families; None takes each once."""
+    split_tasks: PositiveInt | None = None
+    """Largest number of tasks of `split`, but for its evaluations as one of `final_splits`; None
+    takes `tasks`."""
     every: NonNegativeInt = 10
     """Training steps between evaluations; 0 evaluates only before and after training."""
     temperature: NonNegativeFloat = 0.4
@@ -283,7 +286,15 @@ class EvalConfig(Section):
     kwargs: Table = Field(default_factory=dict)
     """Arguments of the environment in evaluation that differ from `env.kwargs`."""
     final_splits: List[str] = ()
-    """Further splits, evaluated before and after training, each task once."""
+    """Further splits, evaluated before and after training."""
+
+    def count(self, split: str, *, final: bool) -> int | None:
+        """Return the largest number of tasks of an evaluation, None for all; `final` at the ends.
+
+        A split is one of `final_splits` at the ends alone.
+        """
+        own = None if final and split in self.final_splits else self.split_tasks
+        return min((n for n in (self.tasks, own) if n is not None), default=None)
 
 
 class CheckpointConfig(Section):

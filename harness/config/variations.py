@@ -1,4 +1,4 @@
-"""Several runs of one recipe: other seeds, other values of swept settings."""
+"""Several runs of one recipe, at other seeds and swept values; and a run that is made longer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from harness.config.files import load, overridden
+from harness.config.files import from_dict, load, overridden
 from harness.config.schema import Config
 from harness.config.section import replace, to_dict, without_seed
 from harness.types.errors import ConfigError
@@ -46,6 +46,20 @@ def vary(
             found[name] = one
             known.append(settings)
     return list(found.values())
+
+
+def lengthened(config: Config, overrides: Sequence[str]) -> Config:
+    """Return a run's configuration with the last `run.steps` of its overrides.
+
+    Raises `ConfigError` for another setting, or a wrong number.
+    """
+    for override in overrides:
+        if override.partition("=")[0].strip() != "run.steps":
+            raise ConfigError(
+                f"a resumed run keeps its settings, got --set {override}: only run.steps can be "
+                "changed, to train it longer; for others begin a new run"
+            )
+    return from_dict(overridden(to_dict(config), overrides))
 
 
 def _suffix(chosen: dict[str, str]) -> str:

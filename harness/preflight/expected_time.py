@@ -69,8 +69,7 @@ def _evaluated(config: Config, done: int, sizes: Mapping[str, int | None]) -> in
             continue
         for split in dict.fromkeys([str(own.split), *(own.final_splits if ends else ())]):
             size = sizes.get(split) or _UNKNOWN_TASKS
-            limited = own.tasks is not None and not (ends and split in own.final_splits)
-            total += min(size, own.tasks or size) if limited else size
+            total += min(size, own.count(split, final=ends) or size)
     return total
 
 

@@ -22,7 +22,7 @@ from harness.distributed.fsdp import replicas_error
 from harness.model import adapters
 from harness.model.weights import converted
 from harness.preflight import checks, defaults, memory
-from harness.preflight.machine import Allocation, Machine, Precision
+from harness.preflight.machine import Allocation, Machine
 from harness.preflight.model_shapes import Shape, config_file_of
 from harness.preflight.teacher_model import settings_of_teacher
 from harness.runs.runfolder import RunFolder
@@ -51,11 +51,14 @@ _PATIENCE_S: Final = 2.0
 
 
 def missing(config: Config, shape: Shape | None, machine: Machine) -> list[str]:
-    """Return why a resolved run could not start or finish; empty if nothing is missing."""
+    """Return why a resolved run could not start or finish; empty if nothing is missing.
+
+    The disk is left to `no_room`.
+    """
     found = [*_refused(config, machine), *_packages(config), *_models(config), *_keys(config)]
     found += [*_servers(config), *_devices(config, machine), *_run(config)]
     if shape is not None:
-        found += [*_memory(config, shape, machine), *_disk(config, shape, machine)]
+        found += _memory(config, shape, machine)
     return list(dict.fromkeys(found))
 
 
@@ -285,10 +288,9 @@ def _enough(config: Config, shape: Shape, machine: Machine) -> str:
     return f"it fits on no number of them up to {_COUNTS[-1]}; "
 
 
-def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = Precision.of(config, machine, shape.parameters)
-    needed = memory.kept_checkpoints(config) * memory.checkpoint_bytes(config, shape, precision)
-    place = Path(config.run.output).absolute()
+def no_room(output: str, needed: float) -> Iterator[str]:
+    """Yield why the disk of `run.output` cannot keep checkpoints of `needed` bytes."""
+    place = Path(output).absolute()
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free

@@ -20,7 +20,7 @@ from harness.model.learning_mode import has_own_dropout
 from harness.model.packing import num_mini_batches
 from harness.preflight import defaults, memory, shared_prefixes, small_trial, step_time
 from harness.preflight.machine import PASSES, Machine, Precision, precision_name
-from harness.preflight.missing import missing
+from harness.preflight.missing import missing, no_room
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.rollouts.build import make_eval_pool, make_pool
@@ -54,14 +54,27 @@ class Range:
 class Plan:
     """The plan of a run: lines of text by title, and what is `missing`.
 
-    Empty if the run can start.
+    Empty if the run can start. `checkpoint` is the size of one in bytes, `kept` the number of them
+    that stay when the run has ended.
     """
 
     sections: Mapping[str, Sequence[str]]
     missing: Sequence[str]
+    checkpoint: float = 0
+    kept: int = 0
 
     def text(self) -> str:
         """Return the plan as text."""
+        return f"{self.needs()}\n\n{self.verdict()}"
+
+    def verdict(self, runs: str = "the run") -> str:
+        """Return what is missing, as text."""
+        if not self.missing:
+            return f"nothing is missing: {runs} can start"
+        return "\n".join([f"{runs} cannot start:", *(f"- {line}" for line in self.missing)])
+
+    def needs(self) -> str:
+        """Return the sections as text."""
         shown = []
         for title, lines in self.sections.items():
             shown += textwrap.wrap(
@@ -69,10 +82,7 @@ class Plan:
             )
             for line in lines[1:]:
                 shown += textwrap.wrap(line, _WIDTH, initial_indent=" " * _INDENT, **_HANGING)
-        shown.append("")
-        if not self.missing:
-            return "\n".join([*shown, "nothing is missing: the run can start"])
-        return "\n".join([*shown, "the run cannot start:", *(f"- {line}" for line in self.missing)])
+        return "\n".join(shown)
 
 
 def plan(
@@ -91,7 +101,7 @@ def plan(
         shape = shape_of(config.policy)
     except ConfigError as e:
         lacking.append(str(e))
-    turns = max_turns(config)
+    turns, checkpoint, kept = max_turns(config), 0.0, memory.kept_checkpoints(config) - 1
     sections = {
         "run": [f"{config.run.name}: {config.run.steps} steps, seed {config.run.seed}"],
         "method": list(_method(config)),
@@ -108,8 +118,15 @@ def plan(
         sections["memory"] = list(_memory(config, shape, machine))
         if machine.kind == "cuda":
             sections["seconds"] = list(_seconds(config, shape, machine, turns))
-        sections["disk"] = list(_disk(config, shape, machine))
-    return Plan(sections, list(dict.fromkeys([*lacking, *missing(config, shape, machine)])))
+        precision = Precision.of(config, machine, shape.parameters)
+        checkpoint = memory.checkpoint_bytes(config, shape, precision)
+        sections["disk"] = [
+            f"{gigabytes(checkpoint)} a checkpoint, every {config.checkpoint.every} steps",
+            f"{gigabytes((kept + 1) * checkpoint)} for {kept + 1} of them, one being written",
+        ]
+    lacking += missing(config, shape, machine)
+    lacking += no_room(config.run.output, (kept + 1) * checkpoint)
+    return Plan(sections, list(dict.fromkeys(lacking)), checkpoint, kept)
 
 
 def _seconds(config: Config, shape: Shape, machine: Machine, turns: int) -> Iterator[str]:
@@ -169,10 +186,15 @@ def _environment(config: Config, turns: int) -> Iterator[str]:
     yield f"{config.env.id}, {turns} turns at most"
     yield f"training on {_split_text(config, config.env.train_split, training=True)}"
     own = config.eval
-    count = "all tasks" if own.tasks is None else f"{own.tasks} tasks"
+    count = _task_count(own.count(str(own.split), final=False))
     yield f"{count} of {_split_text(config, str(own.split))} every {own.every} steps"
     for name in own.final_splits:
-        yield f"before and after, all of {_split_text(config, name)}"
+        count = _task_count(own.count(name, final=True))
+        yield f"before and after, {count} of {_split_text(config, name)}"
+
+
+def _task_count(most: int | None) -> str:
+    return "all tasks" if most is None else f"{most} tasks"
 
 
 def _split_text(config: Config, name: str, *, training: bool = False) -> str:
@@ -341,34 +363,27 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
     for one in allocations:
         pre = "in the" if one.when in PASSES else "while"
         when = "" if one.when == "always" else f", {pre} {one.when}"
-        yield f"{_gigabytes(one.size):>10}  {one.name}{when}"
-    has = f"; it has {_gigabytes(machine.memory)}" if machine.memory else ""
-    yield f"{_gigabytes(memory.peak(allocations)):>10}  at most at once{has}"
+        yield f"{gigabytes(one.size):>10}  {one.name}{when}"
+    has = f"; it has {gigabytes(machine.memory)}" if machine.memory else ""
+    yield f"{gigabytes(memory.peak(allocations)):>10}  at most at once{has}"
     if machine.kind == "cuda":
         read, saved = memory.main_memory(config, shape, machine)
-        also = f", {_gigabytes(saved)} while a checkpoint is written" if saved else ""
+        also = f", {gigabytes(saved)} while a checkpoint is written" if saved else ""
         held = memory.offloaded(config, shape, machine)
-        always = f", {_gigabytes(held)} of what is offloaded" if held else ""
+        always = f", {gigabytes(held)} of what is offloaded" if held else ""
         yield (
-            f"main memory: {_gigabytes(read)} while the model is read{also}{always}, environments "
+            f"main memory: {gigabytes(read)} while the model is read{also}{always}, environments "
             "beside"
         )
     if config.rollout.backend == "server":
         cache = memory.cache_size(config, shape, Machine(machine.kind))
         precision = Precision.of(config, machine, shape.parameters)
         yield (
-            f"servers beside: {_gigabytes(shape.parameters * precision.compute)} of weights, "
-            f"{_gigabytes(cache)} of keys and values if all episodes are at full length"
+            f"servers beside: {gigabytes(shape.parameters * precision.compute)} of weights, "
+            f"{gigabytes(cache)} of keys and values if all episodes are at full length"
         )
 
 
-def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = Precision.of(config, machine, shape.parameters)
-    one = memory.checkpoint_bytes(config, shape, precision)
-    kept = memory.kept_checkpoints(config)
-    yield f"{_gigabytes(one)} a checkpoint, every {config.checkpoint.every} steps"
-    yield f"{_gigabytes(kept * one)} for {kept} of them, one being written"
-
-
-def _gigabytes(size: float) -> str:
+def gigabytes(size: float) -> str:
+    """Return a number of bytes in words."""
     return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"

@@ -78,13 +78,14 @@ class AnswerPace:
         """Return a hint if most tokens of at least 16 answers are in those that reached the limit.
 
         `setting` is the limit's key. The hint proposes twice the length of nine in ten of the
-        answers that have an end, or a quarter of the limit if none has.
+        answers that have an end. If none has, it proposes a quarter of the limit, and four times
+        the limit for a model that thinks.
         """
         cut, total = sum(self._cut), sum(self._ended) + sum(self._cut)
         if len(self._ended) + len(self._cut) < ENOUGH or cut <= _MOST * total:
             return None
         wanted = self._limit // 4
-        ends = "none has an end"
+        ends = f"none has an end; thoughts need room for one: --set {setting}={4 * self._limit}"
         if len(self._ended) > 1:
             usual = statistics.quantiles(self._ended, n=10)[-1]
             wanted = min(wanted * 2, _power_of_two(2 * usual))

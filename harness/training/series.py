@@ -45,9 +45,12 @@ def state(config: Config) -> str:
     now = resolve(configs.replace(config, policy=policy, agent=agent))
     changed = differences(_settings(before), _settings(now))
     if changed:
+        is_length = len(changed) == 1 and changed[0].startswith("run.steps ")
+        longer = f"train it to step {config.run.steps} with --resume {folder.path} --set run.steps="
         raise ConfigError(
             f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; "
-            "choose another name with --set run.name=..., or delete the folder"
+            + f"{longer}{config.run.steps}, " * is_length
+            + "choose another name with --set run.name=..., or delete the folder"
         )
     saved = checkpoints.find_all(folder.path)
     return FINISHED if saved and saved[-1].step >= config.run.steps else UNFINISHED
@@ -70,16 +73,16 @@ def check_all(runs: Sequence[Config]) -> list[str]:
     `harness.preflight.checks.check`.
     """
     states = [state(config) for config in runs]
-    for config in distinct(runs):
-        check(resolve(config))
+    for equal in kinds(runs):
+        check(resolve(equal[0]))
     return states
 
 
-def distinct(runs: Sequence[Config]) -> list[Config]:
-    """Return the first of each set of runs that differ only in the seed."""
-    found: dict[str, Config] = {}
+def kinds(runs: Sequence[Config]) -> list[list[Config]]:
+    """Return the runs in lists whose members differ only in the seed."""
+    found: dict[str, list[Config]] = {}
     for config in runs:
-        found.setdefault(configs.digest_values(_without_seed(config)), config)
+        found.setdefault(configs.digest_values(_without_seed(config)), []).append(config)
     return list(found.values())
 
 

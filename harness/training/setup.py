@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from harness import config as configs
 from harness import prompts
 from harness.annotators import semantic
 from harness.config import TINY_MODELS, Config, replace
@@ -182,33 +183,38 @@ def resume(
     path: str | Path,
     processes: ProcessGroup = SINGLE_PROCESS,
     announce: Callable[[str], None] = lambda _: None,
+    overrides: Sequence[str] = (),
 ) -> Trainer:
     """Return the trainer of a run, resumed from its last undamaged checkpoint.
 
     A run without a checkpoint starts again. The number of processes may differ from the
-    checkpoint's. The arguments are those of `start`.
+    checkpoint's. An override such as `run.steps=60` makes the run longer; the other arguments are
+    those of `start`.
 
     Raises:
         CheckpointError: There is no run, its checkpoints are missing, or files are damaged.
+        ConfigError: An override is wrong; nothing was changed.
         FolderInUse: Another process trains the run.
     """
     folder = RunFolder(Path(path))
+    kept = configs.lengthened(folder.config(), overrides)
     try:
-        config = folder.config()
-        plugins.load(config.run.plugins)
-        config = resolve(config)  # a later version may have added settings
+        plugins.load(kept.run.plugins)
+        config = resolve(kept)  # a later version may have added settings
         check_processes(config, processes.size)
     except ConfigError as e:
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
     processes.run_on_first(folder.lock.acquire)
-    kept = config.checkpoint
+    saved = config.checkpoint
     found = processes.run_on_first(
         lambda: checkpoints.finish_save(
-            folder.path, keep=kept.keep, keep_best=kept.keep_best, best=kept.best
+            folder.path, keep=saved.keep, keep_best=saved.keep_best, best=saved.best
         )
     )
     if found is None and folder.has_trained():
         raise CheckpointError(f"{path} has no checkpoint any more: delete it and start again")
+    if overrides:
+        processes.run_on_first(lambda: _keep_length(folder, kept, found.step if found else 0))
     if found is None:
         return _begin(config, folder, _load_scorers(config, processes), processes, announce)
     _set_threads_and_seeds(config, processes.rank)  # a process may lack a saved random state
@@ -233,6 +239,17 @@ def resume(
         progress=progress,
         report=_report(config, folder),
     )
+
+
+def _keep_length(folder: RunFolder, config: Config, done: int) -> None:
+    """Write the settings of a run with another `run.steps`; `done` steps are saved."""
+    if config.run.steps < done:
+        folder.lock.release()
+        raise ConfigError(
+            f"run.steps is {config.run.steps}, and {done} steps of {folder.path} are saved: give "
+            f"{done} or more"
+        )
+    folder.keep(config)
 
 
 def _report(config: Config, folder: RunFolder) -> Callable[[bool], None]:

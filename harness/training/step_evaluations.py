@@ -59,7 +59,7 @@ class StepEvaluations:
         config = self._config.eval
         for split in dict.fromkeys([str(config.split), *(config.final_splits if final else ())]):
             if (step, split) not in self._done:
-                yield split, None if final and split in config.final_splits else config.tasks
+                yield split, config.count(split, final=final)
 
     def play(self, split: str, count: int | None) -> Evaluation:
         """Play `count` tasks of a split (None: all), each once."""

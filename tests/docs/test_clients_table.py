@@ -97,7 +97,7 @@ def test_versions_agree_where_a_project_is_named_twice():
                 assert version == PINS[PACKAGES.get(name, name.lower())], (page, name)
 
 
-BEGINNINGS = ("verifiers import", "skyrl import", "tinker import")
+BEGINNINGS = ("skyrl import", "tinker import")
 
 
 @pytest.mark.parametrize("begins", BEGINNINGS)

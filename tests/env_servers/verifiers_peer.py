@@ -9,16 +9,14 @@ import asyncio
 import json
 import os
 import sys
-from pathlib import Path
 
 import verifiers.v1 as vf
 
 os.environ["PEER_KEY"] = "none"
-sys.path.append(str(Path(__file__).parents[2] / "examples/clients"))  # with `household`
 
 
 async def play(url, settings, task_id):
-    config = vf.resolve_env_config({"taskset": {"id": "household", **settings}})
+    config = vf.resolve_env_config({"taskset": {"id": "agentgyms-tasks", **settings}})
     env = vf.load_environment(config)
     tasks = [task for task in env.taskset if task.data.id == task_id]
     client = vf.EvalClientConfig(base_url=url, api_key_var="PEER_KEY")

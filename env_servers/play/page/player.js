@@ -174,7 +174,8 @@ function draw() {
   show("main");
   const acting = !episode.over && !inPast();
   view.drawTurn({ turns, index: shown, maxTurns, press: acting ? actions.press : null });
-  view.drawSetting({ ...episode.setting, split: turns[0].info.split, parties: session?.environment.parties });
+  const { parties, data_source: source } = session?.environment ?? {};
+  view.drawSetting({ ...episode.setting, split: turns[0].info.split, parties, source });
   view.drawHistory({ turns, index: shown }, choose);
   show("past", inPast());
   fill("past-text", `You read turn ${shown}; the episode is at turn ${turns.length - 1}.`);

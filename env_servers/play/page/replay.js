@@ -121,7 +121,8 @@ function draw() {
   for (const id of ["checks", "transport"]) show(id);
   fill("actor", `Played by ${recording.actor(header)}${header.env_id === server.env_id ? "" : ` on ${header.env_id}`}`);
   view.drawTurn({ turns, index: shown, maxTurns: maxTurnsOf(header) });
-  view.drawSetting({ ...header, split: turns[0].info.split });
+  const { data_version: here, data_source: source } = server.environment; // a file says no source
+  view.drawSetting({ ...header, split: turns[0].info.split, source: header.data_version === here ? source : "" });
   view.drawHistory({ turns, index: shown, checked }, go);
   find("slider").value = String(shown);
   find("slider").setAttribute("aria-valuetext", `Turn ${shown} of ${turns.length - 1}`);

@@ -98,8 +98,10 @@ function drawFacts(turns, index) {
   fill("family", family || "–");
 }
 
-export function drawSetting({ split, seed, kwargs, parties = {} }) {
+// `source` is whose tasks they are, as `TextEnv.data_source` says; "" if there is no benchmark.
+export function drawSetting({ split, seed, kwargs, parties = {}, source = "" }) {
   fill("seed", `${split}, ${seed}`);
+  show("whose", source !== "" && source !== "official");
   const decisive = Object.entries(kwargs).filter(([name]) => name !== "render_mode");
   const named = decisive.map(([name, value]) => `${name}=${JSON.stringify(value)}`);
   show("arguments-row", named.length > 0);

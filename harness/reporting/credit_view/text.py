@@ -17,6 +17,8 @@ from harness.types.rollout import Turn
 _ACTION_WIDTH: Final = 30
 _LEFT: Final = 4 + 2 + _ACTION_WIDTH + 8
 """Width of turn, action and reward."""
+_NUMBER: Final = 8
+"""Least width of a method's column."""
 _MARKS: Final = {"ok": "", "no_effect": "~", "inadmissible": "x", "malformed": "x", "failed": "!"}
 
 
@@ -38,39 +40,53 @@ def _range(recorded: RecordedRollouts, credit: Credit) -> list[str]:
     a = credit.advantage
     if a is None:
         return [name, f"  not computed: needs {', '.join(credit.missing)}"]
-    numbers = [f"{number:.3f}" for number in (a.min(), a.max(), a.std())]
+    numbers = [f"{number:z.3f}" for number in (a.min(), a.max(), a.std())]
     rollouts = np.split(np.round(a, 9), recorded.turns.starts[1:].tolist())
     levels = np.mean([len(np.unique(part)) for part in rollouts])
     zero, note = f"{100 * (a == 0).mean():.0f} %", credit.choice.note
     return [name, *numbers, zero, f"{levels:.1f}", f"  {note}" if note else ""]
 
 
-def table(recorded: RecordedRollouts, results: Sequence[Credit], group: int, width: int) -> str:
-    """Return the advantages of a group's turns, a block for each rollout.
+def table(
+    recorded: RecordedRollouts, results: Sequence[Credit], rollouts: Sequence[int], width: int
+) -> str:
+    """Return the advantages of the turns of rollouts, given by their row, a block for each.
 
     Methods that do not fit into the terminal's width are continued in further blocks.
     """
-    computed = [credit for credit in results if credit.advantage is not None]
-    column = max((len(credit.choice.name) for credit in computed), default=0) + 1
-    column = max(8, min(column, 13))
-    fitting = max(1, (width - _LEFT) // column)
-    pages = [computed[i : i + fitting] for i in range(0, len(computed), fitting)]
+    pages = _pages([credit for credit in results if credit.advantage is not None], width)
     returns = episode_returns(recorded.turns)
     blocks = []
-    for index, rollout in enumerate(recorded.rollouts):
-        if rollout.group != group:
-            continue
+    for index in rollouts:
+        rollout = recorded.rollouts[index]
         ended = "success" if rollout.success else "failure"
         title = (
-            f"group {group}, rollout {rollout.member}: {ended} after {len(rollout.turns)} turns, "
-            f"return {returns[index]:g}"
+            f"group {rollout.group}, rollout {rollout.member}: {ended} after "
+            f"{len(rollout.turns)} turns, return {returns[index]:g}"
         )
         blocks.append(click.style(title, bold=True))
-        blocks += [_block(recorded, page, index, column) for page in pages]
+        blocks += [_block(recorded, page, index) for page in pages]
     return "\n\n".join(blocks)
 
 
-def _block(recorded: RecordedRollouts, results: Sequence[Credit], rollout: int, column: int) -> str:
+def _column(credit: Credit) -> int:
+    return max(_NUMBER, len(credit.choice.name) + 1)
+
+
+def _pages(results: Sequence[Credit], width: int) -> list[list[Credit]]:
+    """Return the methods that stand beside each other, with their whole names."""
+    pages: list[list[Credit]] = []
+    left = 0
+    for credit in results:
+        left -= _column(credit)
+        if left < 0 or not pages:
+            pages.append([])
+            left = width - _LEFT - _column(credit)
+        pages[-1].append(credit)
+    return pages
+
+
+def _block(recorded: RecordedRollouts, results: Sequence[Credit], rollout: int) -> str:
     start, lines = int(recorded.turns.starts[rollout]), []
     for t, turn in enumerate(recorded.rollouts[rollout].turns):
         reward = recorded.turns.reward[start + t]
@@ -78,12 +94,13 @@ def _block(recorded: RecordedRollouts, results: Sequence[Credit], rollout: int, 
         for credit in results:
             assert credit.advantage is not None
             value = credit.advantage[start + t]
-            text = f"{value:{column}.{2 if abs(value) < 100 else 0}f}"
+            text = f"{value:z{_column(credit)}.{2 if abs(value) < 100 else 0}f}"
             colour = "blue" if value > 0 else "yellow" if value < 0 else None
             values.append(click.style(text, fg=colour))
         lines.append([t + 1, f"  {_action_cell(turn)}", f"{reward:g}" if reward else "", *values])
-    names = [credit.choice.name[: column - 1] for credit in results]
-    forms = (">4", f"{_ACTION_WIDTH + 2}", ">8", *[f">{column}"] * len(names))
+    names = [credit.choice.name for credit in results]
+    columns = (f">{_column(credit)}" for credit in results)
+    forms = (">4", f"{_ACTION_WIDTH + 2}", ">8", *columns)
     return Table(["turn", "  action", "reward", *names], lines).text(*forms)
 
 

@@ -15,7 +15,7 @@ from harness.evaluation.episodes import episode_record
 from harness.evaluation.pairing import pair
 from harness.reporting import pages
 from harness.reporting.evaluation_page.packed_episodes import Embedded, Packing
-from harness.reporting.results import setting
+from harness.reporting.results import agent_names, setting
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.run_differences import run_differences
 from harness.reporting.tables.settings_table import settings_of
@@ -97,7 +97,8 @@ def _title(evaluations: Sequence[LoadedEvaluation]) -> str:
         played.add(f"{where}, data {data}" if data else where)
     if len(played) > 1:
         return " · ".join(labels)
-    who = str(evaluations[0].result["model"]["name"])[:_MOST_LABEL] if len(labels) == 1 else ""
+    model = str(evaluations[0].result["model"]["name"])
+    who = agent_names.short(model)[:_MOST_LABEL] if len(labels) == 1 else ""
     return f"{who or ' · '.join(labels)} on {played.pop()}"
 
 

@@ -87,6 +87,12 @@ class Board:
         return self.entries[0].setting.title
 
     @property
+    def places(self) -> list[int]:
+        """The place of each entry; equal results share one, and the next ones are left out."""
+        first: dict[float, int] = {}
+        return [first.setdefault(one.success, n) for n, one in enumerate(self.entries, 1)]
+
+    @property
     def headings(self) -> list[str]:
         """Headings of the figures that any entry has."""
         return list(dict.fromkeys(c.heading for entry in self.entries for c in entry.columns))

@@ -187,7 +187,10 @@ def render(site: Site) -> str:
 
 
 def _board(number: int, board: Board) -> dict[str, Any]:
-    rows = [_row(entry, board.headings) for entry in board.entries]
+    rows = [
+        {"place": place, **_row(entry, board.headings)}
+        for place, entry in zip(board.places, board.entries, strict=True)
+    ]
     return {
         "id": f"table-{number}",
         **{name: getattr(board, name) for name in ("title", "protocol", "headings", "legend")},
@@ -241,6 +244,7 @@ def _listing(site: Site) -> Mapping[str, Any]:
                 "departures": list(board.entries[0].departures),
                 "entries": [
                     {
+                        "place": place,
                         "label": entry.label,
                         "agent": entry.agent.text,
                         "success": entry.success,
@@ -250,7 +254,7 @@ def _listing(site: Site) -> Mapping[str, Any]:
                         "page": entry.page,
                         "copies": list(entry.copies),
                     }
-                    for entry in board.entries
+                    for place, entry in zip(board.places, board.entries, strict=True)
                 ],
             }
             for board in site.boards

@@ -71,7 +71,7 @@ def _without_search(result: Mapping[str, Any]) -> AgentName:
     run = model.get("trained") if kind in ("trained", *SEARCHES) else None
     if kind == "trained":
         run = run or model
-    base = _short(str(model.get("name") or ""))
+    base = short(str(model.get("name") or ""))
     if not run:
         named = "react" if kind in SEARCHES else kind
         return AgentName(base, "Prompting", _AGENTS.get(named, named))
@@ -79,15 +79,17 @@ def _without_search(result: Mapping[str, Any]) -> AgentName:
     if method is None:
         return AgentName(base, "RL", "trained")
     return AgentName(
-        _short(str(run.get("model") or run.get("name") or "")),
+        short(str(run.get("model") or run.get("name") or "")),
         "SFT" if method in _SUPERVISED else "RL",
         method_name(str(method)),
     )
 
 
-def _short(name: str) -> str:
-    """Return a model's name without its organisation or folder."""
-    return PurePath(name).name or name
+def short(name: str) -> str:
+    """Return a model's name without its organisation or folder; of a checkpoint, its run's."""
+    path = PurePath(name)
+    run = path.parent.parent if path.parent.name == "checkpoints" else path
+    return run.name or path.name or name
 
 
 def method_name(method: str) -> str:
@@ -97,4 +99,4 @@ def method_name(method: str) -> str:
 
 def model_key(model: str) -> str:
     """Return a key that is equal for all spellings of a base model's name."""
-    return _short(model).lower()
+    return short(model).lower()

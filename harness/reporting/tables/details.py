@@ -17,6 +17,9 @@ from harness.reporting.tables.formats import NONE, cell_text, tables_to_markdown
 from harness.reporting.tables.rows import Cell, build
 from harness.types.errors import PairingError
 
+_MANY_CUT: Final = 0.05
+"""Share of the turns whose answer was cut off, above which there is advice."""
+
 
 def to_markdown(one: LoadedEvaluation) -> str:
     """Return an evaluation's table, followed by families, breakdowns, trials and cost."""
@@ -90,6 +93,12 @@ def _facts(one: LoadedEvaluation) -> Iterator[str]:
     ]
     if shares:
         yield f"- of the turns: {', '.join(shares)}"
+    if (figures.get("unfinished_share") or 0.0) > _MANY_CUT:
+        yield (
+            "- answers were cut off at sampling.max_tokens = "
+            f"{one.result['sampling']['max_tokens']}: a larger limit lets them end, a "
+            "smaller one takes less time if they never would"
+        )
     if found := figures.get("documentation"):
         lookups = (
             f"{n} {one['calls']:.1f} per episode ({100 * (one['share'] or 0):.1f} % of the turns)"

@@ -47,7 +47,9 @@ def write_tasks(config: Config, folder: Path) -> dict[str, str]:
     for name, split in (("train", config.env.train_split), ("val", str(config.eval.split))):
         is_evaluated = name == "val"
         pool = pool_of(config, split, is_evaluated=is_evaluated)
-        tasks = choose(pool.tasks(), config.eval.tasks if is_evaluated else None)
+        tasks = choose(
+            pool.tasks(), config.eval.count(split, final=False) if is_evaluated else None
+        )
         pool.close()
         path = folder / f"{name}.parquet"
         rows = list(_rows(tasks, split, is_evaluated=is_evaluated))

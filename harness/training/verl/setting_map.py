@@ -18,7 +18,7 @@ OURS: Final = frozenset(
         *("optimizer.mini_batches", "optimizer.mini_batch_size"),
         *("warmstart.episodes", "warmstart.expert", "warmstart.noise", "warmstart.steps"),
         *("warmstart.batch_size", "warmstart.learning_rate"),
-        *("eval.split", "eval.tasks", "eval.max_turns", "eval.kwargs"),
+        *("eval.split", "eval.tasks", "eval.split_tasks", "eval.max_turns", "eval.kwargs"),
         "method.annotators",
     }
 )

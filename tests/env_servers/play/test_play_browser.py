@@ -145,6 +145,22 @@ def test_an_episode_is_played_to_its_end(window, serve, by):
     assert window.errors() == []
 
 
+def test_generated_tasks_are_named_in_play_and_in_replay(window, serve, tmp_path):
+    """The corridor is no benchmark's, and is not named so."""
+    household = serve("agentgyms/ALFWorld-v0").url
+    window.begin(household)
+    assert window.seen("whose")
+    assert window.text("whose") == "generated tasks, not the benchmark"
+    path = tmp_path / "played.jsonl"
+    with recorder.RecordEpisodes(gym.make("agentgyms/ALFWorld-v0"), path) as env:
+        env.reset(seed=0)
+        env.step("look")
+    to_replay(window, household, path)
+    assert window.seen("whose")
+    window.begin(serve().url)
+    assert not window.seen("whose")
+
+
 def test_what_is_shown_is_what_the_environment_says(window, serve):
     server = serve()
     window.begin(server.url)

@@ -66,6 +66,12 @@ def test_overrides():
         ("optimizer.betas=[0.9, 1.0]", r"optimizer.betas must be in \[0, 1\)"),
         ("agent.temperature=0", "agent.temperature must be greater than 0"),
         ("eval.tasks=0", "eval.tasks must be at least 1"),
+        (
+            "sampling.max_tokens=8",
+            "unknown configuration key sampling.max_tokens: here it is agent",
+        ),
+        ("sampling.top_p=0.9", "unknown configuration key sampling: expected one of"),
+        ("run.tasks=8", "unknown configuration key run.tasks: here it is eval.tasks"),
         ("eval.split='valid_sen'", "no split 'valid_sen'"),
         ("env.train_split='tain'", "no split 'tain'"),
         ("env.id='agentgyms/Corrido-v0'", "there is no environment.*did you mean Corridor"),
@@ -97,6 +103,21 @@ def test_overrides():
 def test_mistakes_are_named(override, message):
     with pytest.raises(AgentGymsError, match=message):
         checks.check(configs.load("corridor-tiny", ["run.seed=1", override]))
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "told"),
+    [
+        ("agent", "max_tokens", "agent.max_tokens: here it is sampling.max_tokens"),
+        ("agent", "temperature", "agent.temperature: here it is sampling.temperature"),
+        ("policy", "model", "policy.model: here it is model.name"),
+        ("eval", "tasks", "eval.tasks: here it is run.tasks"),
+        ("agent", "lenght", "agent.lenght: expected one of kind, style"),
+    ],
+)
+def test_an_evaluation_names_the_setting_that_a_training_run_calls_otherwise(section, key, told):
+    with pytest.raises(ConfigError, match=told):
+        configs.build(configs.EvaluationConfig, {section: {key: 3}})
 
 
 def test_files_that_are_no_recipes(tmp_path):

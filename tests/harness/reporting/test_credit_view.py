@@ -281,6 +281,24 @@ def test_the_terminal_shows_every_turn_beside_every_method(monkeypatch):
     assert tables.count("turn  action") == 2 * 8, "six methods take two blocks a rollout"
 
 
+def test_without_a_group_one_rollout_follows_the_summary_with_whole_names(played, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    result = run("credit", "--example")
+    (title,) = re.findall(r"^group \d+, rollout \d+: .*$", result.output, re.M)
+    assert title.startswith("group 0, rollout 0: ")
+    assert "1 of 24 rollouts: --group 0 prints its group, --html all of them" in result.output
+    blocks = result.output.partition(title)[2]
+    computed = [c for c in compare.compare(played.turns, compare.choose()) if not c.missing]
+    heads = [line for line in blocks.splitlines() if line.startswith("turn")]
+    assert [name for line in heads for name in line.split()[3:]] == [
+        credit_.choice.name for credit_ in computed
+    ]
+    assert max(map(len, blocks.splitlines())) <= 100
+    assert not re.search(r"-0\.0+(?!\d)", result.output)
+    rounded = np.concatenate([np.round(credit_.advantage, 2) for credit_ in computed])
+    assert (np.signbit(rounded) & (rounded == 0)).any(), "some would be printed as -0.00"
+
+
 def test_csv_and_json_have_all_digits(tmp_path, played):
     result = run("credit", "--example", "--methods", "gigpo,ppo", "--csv", "-")
     rows = list(csv.DictReader(io.StringIO(result.output)))
@@ -314,7 +332,7 @@ def test_many_turns_are_not_all_printed(tmp_path):
         rollout.group = index // 2
     rollout_files.write(tmp_path / "many.jsonl", rollouts)
     result = run("credit", str(tmp_path / "many.jsonl"), "--methods", "grpo")
-    assert "group 0 of 27: --group shows another, --csv all of them" in result.output
+    assert "1 of 54 rollouts: --group 0 prints its group, --html all of them" in result.output
     assert "group 1, rollout" not in result.output
     assert "\x1b" not in result.output, "what a rollout says is no command for the terminal"
     assert "\x07" not in result.output

@@ -52,6 +52,20 @@ def test_families_stand_in_the_papers_order(react):
     assert summary(page.render([other, react]))["families"] == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/data/of me/runs/guess", "guess"),
+        ("runs/guess/checkpoints/step-000040", "guess"),
+        ("Qwen/Qwen3-4B", "Qwen3-4B"),
+        ("smollm2-135m", "smollm2-135m"),
+    ],
+)
+def test_the_title_is_the_models_name_and_not_its_path(react, name, shown):
+    result = {**react.result, "model": {**react.result["model"], "name": name}}
+    assert f"<title>{shown} on ALFWorld " in page.render([replace(react, result=result)])
+
+
 def test_equal_evaluations_give_equal_pages(react):
     assert page.render([react]) == page.render([react])
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from chat_server import ChatServer
@@ -15,7 +16,7 @@ from evaluation_helpers import config, forgetful, served
 from harness.cli.main import main
 from harness.evaluation import episode_store, episodes, figures
 from harness.reporting import run_and_report
-from harness.reporting.leaderboard import site, submissions
+from harness.reporting.leaderboard import boards, site, submissions
 from harness.types.errors import ResultError
 
 LABEL = "generated tasks, not the benchmark"
@@ -87,6 +88,16 @@ def test_what_replays_is_listed_with_its_score(folder):
     assert shown.count("#episode=") == 24
     for entry in board.entries:
         assert LABEL in (folder.parent / "site" / entry.page).read_text()
+
+
+def test_equal_results_share_a_place(folder):
+    best, other = leaderboard(folder).boards[0].entries
+    twins = [replace(best, submission=replace(best.submission, label=name)) for name in "ab"]
+    (board,) = boards.build([other, *twins])
+    assert [entry.label for entry in board.entries] == ["a", "b", "random"]
+    assert board.places == [1, 1, 3]
+    shown = site.render(site.Site([board], []))
+    assert re.findall(r'<td class="place">(\d+)</td>', shown) == ["1", "1", "3"]
 
 
 def forge_scores(values):

@@ -216,6 +216,15 @@ def test_details_of_one_evaluation(tmp_path):
     assert "Goals are from 0 to 10." in text
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_many_answers_that_were_cut_off_come_with_advice(tmp_path, many):
+    given = result([episode("p1", False, turns=20, unfinished=2 if many else 1)])
+    given["sampling"]["max_tokens"] = 64
+    text = details.to_markdown(load(keep(tmp_path / "x", given)))
+    assert f"answer cut off {10 if many else 5}.0 %" in text
+    assert ("- answers were cut off at sampling.max_tokens = 64: a larger" in text) == many
+
+
 def test_a_comparison_in_words(tmp_path):
     played = enumerate(ALFWORLD.items())
     other = result([episode(n, n == "p2", index=i, family=f) for i, (n, (f, _)) in played])

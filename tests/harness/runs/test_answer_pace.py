@@ -68,7 +68,7 @@ def paced(ended, cut, limit=512):
     ("ended", "cut", "wanted"),
     [
         ([20] * 12, 12, "96% of .* nine in ten .* at most 20 tokens.*agent.max_tokens=64$"),
-        ([], 16, "100% of .* none has an end.*agent.max_tokens=128$"),
+        ([], 16, "100% of .* none has an end.*agent.max_tokens=2048. .*agent.max_tokens=128$"),
         ([500] * 8, 16, "agent.max_tokens=256$"),  # no more than half of the limit
     ],
 )

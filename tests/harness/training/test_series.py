@@ -11,6 +11,7 @@ from small_training import SMALL
 from agentgyms.core.errors import AgentGymsError
 from harness import config as configs
 from harness.cli.main import main
+from harness.preflight import planning
 from harness.preflight.defaults import resolve
 from harness.runs import checkpoints, metrics
 from harness.runs.runfolder import RunFolder
@@ -88,8 +89,11 @@ def test_a_bad_value_is_refused_before_the_first_run_and_leaves_nothing(tmp_path
 def test_a_folder_with_other_settings_is_refused_before_the_first_run(trained):
     folder, _ = trained
     kept = sorted(folder.rglob("*"))
-    with pytest.raises(ConfigError, match=r"s-seed0 holds a run with other settings: run.steps"):
+    with pytest.raises(
+        ConfigError, match=r"s-seed0 holds a run with other settings: run.steps"
+    ) as e:
         train(folder, "--seeds", "2", steps=3)
+    assert f"train it to step 3 with --resume {folder}/s-seed0 --set run.steps=3" in str(e.value)
     assert sorted(folder.rglob("*")) == kept
 
 
@@ -112,11 +116,28 @@ def test_a_dry_run_tells_the_plan_and_every_folder(trained, tmp_path):
     assert "s-seed2: 1 steps, seed 2" in result.output
     lacking = train(tmp_path, "--sweep", "policy.model=tiny,/nowhere/model", "--dry-run")
     assert lacking.exit_code == 2
-    assert "/nowhere/model" in lacking.output.partition("missing for them:")[2]
+    assert lacking.output.count("/nowhere/model is not") == 1
+    assert "/nowhere/model" in lacking.output.partition("the runs cannot start:")[2]
     assert not list(tmp_path.iterdir())
     shown = json.loads(train(tmp_path, "--sweep", "env.max_turns=3,4", "--print-config").output)
     assert [one["env"]["max_turns"] for one in shown] == [3, 4]
     assert train(tmp_path, "--seeds", "2", "--resume", str(folder)).exit_code == 2
+
+
+def test_a_dry_run_counts_the_checkpoints_of_all_runs(tmp_path, monkeypatch):
+    """Three seeds keep the newest or the newest two, each with the best; one more is written."""
+    words = ["--dry-run", "--seeds", "3", "--sweep", "checkpoint.keep=1,2"]
+    one = planning.plan(configs.load("corridor-tiny", SMALL)).checkpoint
+    needed = (3 * 2 + 3 * 3 + 1) * one
+    enough = train(tmp_path, *words)
+    assert f"{planning.gigabytes(needed)} for those of all 6 runs" in enough.output
+    assert "nothing is missing: the runs can start" in enough.output
+    for free in (needed - 1, one):
+        usage = shutil.disk_usage(tmp_path)._replace(free=free)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, usage=usage: usage)
+        told = train(tmp_path, *words)
+        assert told.exit_code == 2
+        assert told.output.count("GB of checkpoints are kept") == 1
 
 
 @pytest.mark.slow

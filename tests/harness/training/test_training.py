@@ -116,6 +116,39 @@ def test_method_grpo_runs_too(tmp_path):
     assert trainer.step == 1
 
 
+def further(folder, *words):
+    return CliRunner().invoke(
+        main, ["train", "--resume", str(folder), *words], catch_exceptions=False
+    )
+
+
+def test_a_finished_run_that_is_trained_further_is_one_that_was_longer_from_the_start(
+    whole, tmp_path
+):
+    short = run(small(tmp_path, "short", "run.steps=1", "checkpoint.every=5", "eval.every=2"))
+    ended = further(short.folder.path, "--set", "run.steps=2")
+    assert ended.exit_code == 0, ended.output
+    assert short.folder.config().run.steps == 2
+    last = [record for record in lines(whole) if record["step"] == 2]
+    assert [record for record in lines(short) if record["step"] == 2] == last
+    assert [record["step"] for record in lines(short)] == [0, 1, 1, 2, 2]
+
+
+def test_a_resumed_run_takes_no_other_setting_and_no_end_before_its_last_step(whole, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(whole.folder.path, path, symlinks=True)
+    before = (path / "config.json").read_bytes()
+    for setting, told in {
+        "method.name=grpo": r"got --set method.name=grpo: only run.steps can be changed",
+        "run.steps=9": r"run.steps is 9, and 10 steps of .* are saved: give 10 or more",
+        "run.steps=many": r"run.steps must be",
+    }.items():
+        with pytest.raises(ConfigError, match=told):
+            further(path, "--set", setting)
+        assert (path / "config.json").read_bytes() == before
+    assert further(path, "--set", "run.steps=10").exit_code == 0, "nothing is held"
+
+
 def test_checkpoints_are_whole_or_not_there(whole, tmp_path):
     path = tmp_path / "run"
     saved = saving.begin(path, 1, whole.policy, whole.learner.optimizer, keep=2).finish()
@@ -190,10 +223,22 @@ def test_gradient_checkpointing_changes_no_number(whole, tmp_path):
 
 @pytest.mark.slow
 def test_final_splits_are_whole_at_both_ends_and_short_between(tmp_path):
-    overrides = ["eval.tasks=2", "eval.every=1", "eval.final_splits=['valid_seen']", "run.steps=2"]
-    trainer = run(small(tmp_path, "final", *overrides))
+    overrides = ["eval.every=1", "eval.final_splits=['valid_seen']", "run.steps=2"]
+    trainer = run(small(tmp_path, "final", "eval.split_tasks=2", *overrides))
     counts = [len(evaluation["episodes"]) for evaluation in trainer.folder.evaluations()]
     assert counts == [8, 2, 8]
+
+
+def test_eval_tasks_bounds_every_split_at_every_step(tmp_path):
+    splits = "eval.final_splits=['valid_seen', 'valid_unseen']"
+    overrides = ["eval.tasks=3", "eval.split_tasks=2", splits, "run.steps=0", "eval.every=1"]
+    trainer = run(small(tmp_path, "bounded", *overrides))
+    counts = {one["split"]: len(one["episodes"]) for one in trainer.folder.evaluations()}
+    assert counts == {"valid_seen": 3, "valid_unseen": 3}
+    own = trainer.config.eval
+    assert own.count("valid_seen", final=False) == 2
+    assert configs.replace(own, tasks=1).count("valid_seen", final=False) == 1
+    assert configs.EvalConfig().count("valid_seen", final=True) is None
 
 
 def test_a_step_without_credit_logs_no_means(policy):
