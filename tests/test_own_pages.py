@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -80,6 +81,12 @@ def test_an_environment_from_the_page_is_trained_and_evaluated(tmp_path, harness
         played[name] = result["figures"]["success"]["mean"]
     assert played["random"] < played["trained"] <= played["expert"] == 1
     assert (tmp_path / "report.html").exists()
+    told = dict(re.findall(r"^(evaluate|report): +(.+)$", printed, re.M))
+    for words in (f"{told['evaluate']} --tasks 2", told["report"]):
+        done = subprocess.run(
+            shlex.split(words), cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
