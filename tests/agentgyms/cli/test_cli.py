@@ -18,6 +18,7 @@ import agentgyms.cli.main
 from agentgyms.cli.main import main
 from agentgyms.core.arguments import meanings, with_defaults
 from agentgyms.core.errors import BadOption
+from agentgyms.core.imports import install
 from agentgyms.data import datasets
 from agentgyms.envs.alfworld.generated.layouts import SIZES
 from agentgyms.envs.corridor import CorridorEnv
@@ -114,7 +115,7 @@ def test_doctor_names_what_is_missing(monkeypatch, tmp_path):
     assert "ok  gymnasium" in invoke("doctor")
     monkeypatch.setenv("PATH", "/nowhere")
     findings = {f["subject"]: f for f in json.loads(invoke("doctor", "--json"))}
-    assert "agentgyms[browser]" in findings["selenium"]["advice"]
+    assert findings["selenium"]["advice"] == f"optional: {install('browser')}"
     for program in ("Chromium", "ChromeDriver"):
         assert not findings[program]["ok"]
         assert "install Chromium" in findings[program]["advice"]
@@ -135,7 +136,8 @@ def test_doctor_and_data_list_name_commands_that_run(monkeypatch, tmp_path):
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     for words in named:
         if words[0] == "pip":
-            extra = re.fullmatch(r"agentgyms\[(\w+)\]", words[-1])[1]
+            extra = re.search(r"\[(\w+)\]$", words[-1])[1]
+            assert shlex.join(words) == install(extra)
             assert extra in project["optional-dependencies"]
             continue
         command, rest = main, words[1:]
@@ -366,7 +368,7 @@ EVAL = ["-m", "harness", "eval", "--env", "Corridor"]
 )
 def test_a_missing_extra_is_named_in_one_line(tmp_path, arguments, missing, extra):
     done = program(arguments, tmp_path, missing)
-    expected = f"error: {missing} is not installed, run: pip install 'agentgyms[{extra}]'\n"
+    expected = f"error: {missing} is not installed, run: {install(extra)}\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
