@@ -94,9 +94,9 @@ def install(extra: str) -> str:
     An installed package needs no index that has it: pip adds what the extra asks for.
     """
     source = Path(__file__).resolve().parents[2]
-    if not (source / "pyproject.toml").is_file():
-        return f"pip install 'agentgyms[{extra}]'"
-    return f"pip install -e {shlex.quote(f'{source}[{extra}]')}"
+    in_checkout = (source / "pyproject.toml").is_file()
+    what = shlex.quote(f"{source if in_checkout else 'agentgyms'}[{extra}]")
+    return f"pip install {'-e ' * in_checkout}{what}"
 
 
 @contextmanager
