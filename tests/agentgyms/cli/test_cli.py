@@ -179,6 +179,18 @@ def test_data_commands(monkeypatch, tmp_path):
     with pytest.raises(datasets.DataCorrupt, match="train has 12 items"):
         invoke("data", "import", "alfworld", str(games))
     assert json.loads(invoke("data", "list", "--json"))["alfworld"]["folder"] is None
+    assert "data set" not in invoke("--version")
+    invoke("data", "import", "alfworld", str(games), "--allow-other")
+    assert re.search(r"^data set alfworld: train [0-9a-f]{12}$", invoke("--version"), re.MULTILINE)
+
+
+def test_versions_are_those_of_the_package_and_its_data():
+    first, _, *rows = invoke("--version").splitlines()
+    assert first == f"agentgyms, version {agentgyms.__version__}"
+    told = dict(row.split(maxsplit=1) for row in rows if row.startswith("  "))
+    assert list(told) == list(ENVIRONMENTS)
+    for env_id in ("agentgyms/ALFWorld-v0", "agentgyms/WebShop-v0"):
+        assert told[env_id] == json.loads(invoke("info", env_id, "--json"))["data_version"]
 
 
 @pytest.mark.parametrize(
