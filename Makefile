@@ -206,7 +206,7 @@ docs: $(DOCS)/stamp
 	@echo "look at it: python3 -m http.server -d build/docs"
 
 dist: $(VENV)/test.stamp
-	$(PIP) build
+	$(PIP) build hatchling twine
 	$(BIN)/python .github/dist.py dist $(URL)
 
 bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(TRL)/stamp

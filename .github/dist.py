@@ -1,9 +1,12 @@
 """Builds an sdist and the wheel of it: `python .github/dist.py FOLDER [URL]`, with PyPI's `build`.
 
-With the address of the project, the metadata name it and its pages, and the README's links and
-pictures lead there, to the files of this version's tag; without it they are as in the source tree.
+With the address of the project, the metadata name it and its pages, the README's links and pictures
+lead there, to the files of this version's tag, and its lines install from there; without it they
+are as in the source tree. `twine` checks both. The same tree gives the same bytes: dates in the
+archives are hatchling's constant one, or SOURCE_DATE_EPOCH.
 """
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -11,6 +14,8 @@ import tarfile
 import tempfile
 import tomllib
 from pathlib import Path
+
+import install_lines
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^):#]+)(#[^)]*)?\)")
@@ -65,12 +70,23 @@ def main(folder: str, url: str = "") -> None:
             version = tomllib.loads(text)["project"]["version"]
             project.write_text(with_urls(text, url), encoding="utf-8")
             text = readme.read_text(encoding="utf-8")
+            text = install_lines.written(text, f"{url}@v{version}")
             readme.write_text(with_absolute_links(text, url, version), encoding="utf-8")
         _build("--outdir", folder, tree)
+    made = [*Path(folder).glob("*.whl"), *Path(folder).glob("*.tar.gz")]
+    _run("twine", "check", "--strict", *made)
+    for file in made:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        print(f"{digest}  {file}")  # noqa: T201
 
 
 def _build(*words: str | Path) -> None:
-    subprocess.run([sys.executable, "-m", "build", *map(str, words)], check=True)
+    """Build with the hatchling that is installed, for another one may write other bytes."""
+    _run("build", "--no-isolation", *words)
+
+
+def _run(module: str, *words: str | Path) -> None:
+    subprocess.run([sys.executable, "-m", module, *map(str, words)], check=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ nothing, so that the way there and back is measured: as a vector, whose step is 
 actor or server, and in a thread each, as episodes are collected. They are in two actors on one
 node, in two on two nodes (`ray.cluster_utils.Cluster`: processes of this machine), in two servers,
 and in this process. All ways are measured in turns; each figure is the best of its rounds. Needs
-`pip install 'agentgyms[ray]'`.
+the extra `ray`.
 """
 
 from __future__ import annotations

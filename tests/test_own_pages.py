@@ -22,27 +22,31 @@ def follow(page, folder, harness_program=None):
     The commands are those of an installation, which have their own folder on the path, but for
     `harness`, which is the program given; without it none runs.
     """
-    scripts = sysconfig.get_path("scripts")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AGENTGYMS_"))}
-    path = os.pathsep.join([str(Path(sys.executable).parent), scripts, kept["PATH"]])
-    env = {**kept, "PATH": path, "PYTHONPATH": str(ROOT), "TQDM_DISABLE": "1"}
     printed = ""
     for kind, text in BLOCK.findall((ROOT / page).read_text()):
         if kind == "bash":
             if harness_program:
-                done = subprocess.run(
-                    ["bash", "-e", "-c", f'harness() {{ {harness_program} "$@"; }}\n{text}'],
-                    cwd=folder,
-                    env=env,
-                    capture_output=True,
-                    text=True,
-                    timeout=600,
-                )
-                assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-                printed += done.stdout
+                printed += shell(text, folder, harness_program)
         else:
             (folder / NAMED.match(text)[1]).write_text(text)
     return printed
+
+
+def shell(script, folder, harness_program):
+    """Run a script in a folder, and return what it prints."""
+    scripts = sysconfig.get_path("scripts")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AGENTGYMS_"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), scripts, kept["PATH"]])
+    done = subprocess.run(
+        ["bash", "-e", "-c", f'harness() {{ {harness_program} "$@"; }}\n{script}'],
+        cwd=folder,
+        env={**kept, "PATH": path, "PYTHONPATH": str(ROOT), "TQDM_DISABLE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
 
 
 @pytest.fixture
@@ -80,6 +84,9 @@ def test_an_environment_from_the_page_is_trained_and_evaluated(tmp_path, harness
         played[name] = result["figures"]["success"]["mean"]
     assert played["random"] < played["trained"] <= played["expert"] == 1
     assert (tmp_path / "report.html").exists()
+    told = dict(re.findall(r"^(evaluate|report): +(.+)$", printed, re.MULTILINE))
+    assert "guess" in shell(f"{told['evaluate']} --tasks 2", tmp_path, harness_program)
+    assert "test" in shell(told["report"], tmp_path, harness_program)
 
 
 @pytest.mark.slow

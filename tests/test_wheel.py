@@ -8,6 +8,7 @@ import sysconfig
 import tarfile
 import tomllib
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -51,13 +52,15 @@ def output(words, **options):
 def build(tmp_path_factory):
     """A function that does what `make dist` does, for an address; it returns sdist and wheel."""
     program = tmp_path_factory.mktemp("program")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    output([*pip, "install", "--target", program, "build"])
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    wanted = ["build", "hatchling", "twine"]
+    output([*pip, "-c", ROOT / "constraints.txt", "--target", program, *wanted])
     there = {**os.environ, "PYTHONPATH": str(program)}
 
-    def run(url):
+    def run(url, **options):
         folder = tmp_path_factory.mktemp("built")
-        output([sys.executable, ROOT / ".github/dist.py", folder, url], env=there)
+        words = [sys.executable, ROOT / ".github/dist.py", folder, url]
+        assert output(words, env=there, **options).count("PASSED") == 2  # by twine
         (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
         return sdist, wheel
 
@@ -114,8 +117,15 @@ def test_every_file_of_the_packages_is_in_both(built):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert sources() <= names
-    files = {"pyproject.toml", "README.md", "LICENSE"}
+    files = {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt"}
     assert files | {"docs/training.md", "examples/train_by_hand.py"} <= names
+
+
+def test_the_same_tree_gives_the_same_bytes(build, built, tmp_path):
+    again = build("", cwd=tmp_path, umask=0o077)
+    for before, after in zip(built, again, strict=True):
+        assert before.name == after.name
+        assert sha256(before.read_bytes()).digest() == sha256(after.read_bytes()).digest()
 
 
 def described(wheel):
@@ -141,6 +151,8 @@ def test_metadata_name_the_address_that_is_given(build):
     }
     links = LINKS.findall(made.description)
     assert len(links) == len(LINKS.findall(README)) > 20
+    assert f"pip install 'agentgyms[harness,server] @ git+{url}@{tag}'" in made.description
+    assert "pip install -e" not in made.description
     for mark, link in links:
         assert link.startswith("https://"), link
         kind = "raw" if mark else "blob"
@@ -164,7 +176,9 @@ def test_our_packages_come_from_the_wheel(installed):
 
 
 def test_the_programs_know_what_is_packed(installed):
-    assert installed("agentgyms", "--version").startswith("agentgyms, version ")
+    versions = installed("agentgyms", "--version")
+    assert versions.startswith("agentgyms, version ")
+    assert re.search(r"agentgyms/ALFWorld-v0 +generated-\d", versions)
     ids = {line.split()[0] for line in installed("agentgyms", "list").splitlines()}
     assert {"agentgyms/ALFWorld-v0", "agentgyms/WebShop-v0"} <= ids
     recipes = {line.split()[0] for line in installed("harness", "recipes").splitlines()}

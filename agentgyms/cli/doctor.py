@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from gymnasium.error import DependencyNotInstalled
 
 from agentgyms.core.errors import BadOption, WorkerLost
+from agentgyms.core.imports import install
 from agentgyms.data import datasets
 from agentgyms.envs.appworld.sandbox import executors
 from agentgyms.envs.appworld.sandbox import install as appworld
@@ -51,7 +52,7 @@ def examine() -> list[Finding]:
     findings += [Finding(name, True, _version(name)) for name in required]
     for name, extra in _EXTRAS.items():
         found = _version(name)
-        advice = f'optional: pip install "agentgyms[{extra}]"'
+        advice = f"optional: {install(extra)}"
         findings.append(Finding(name, found != "", found or "not installed", advice))
     findings += [_confinement(), _appworld(), *_data_sets()]
     findings += [_program(what, names, advice) for what, names, advice in _PROGRAMS]

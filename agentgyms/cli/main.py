@@ -19,7 +19,7 @@ import gymnasium as gym
 
 import agentgyms
 from agentgyms.cli import doctor as doctors
-from agentgyms.cli import last_resort
+from agentgyms.cli import last_resort, versions
 from agentgyms.cli.data import data
 from agentgyms.cli.export import export
 from agentgyms.cli.printing import echo, log_handler
@@ -40,7 +40,14 @@ _HOW_TO_PLAY: Final = "Type an action or its number; ? lists the actions, quit l
 
 
 @click.group()
-@click.version_option(package_name="agentgyms")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=versions.show,
+    help="Print the versions of the package and its data, and exit.",
+)
 def main() -> None:
     """Environments for language agents."""
 

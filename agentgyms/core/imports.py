@@ -1,8 +1,9 @@
-"""Imports by name: of a package's names, of what a user names, of the packages of extras."""
+"""Imports by name: of a package's names, of what a user names; the packages of extras."""
 
 from __future__ import annotations
 
 import importlib
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ try:
     __version__ = version("agentgyms")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
+
+PUBLISHED: Final = False
+"""Whether an index has this package. Pages say it too: `python .github/install_lines.py`."""
 
 _EVAL: Final = ("httpx2", "jinja2", "matplotlib", "pydantic")
 _SERVER: Final = ("flask", "prometheus_client", "waitress", "werkzeug")
@@ -81,7 +85,18 @@ def advice(error: ModuleNotFoundError, extra: str) -> str:
 
 def missing(package: str, extra: str) -> str:
     """Return the message that a package of an extra is not installed, in one line."""
-    return f"{package} is not installed, run: pip install 'agentgyms[{extra}]'"
+    return f"{package} is not installed, run: {install(extra)}"
+
+
+def install(extra: str) -> str:
+    """Return the command that adds an extra to this installation, from any folder.
+
+    An installed package needs no index that has it: pip adds what the extra asks for.
+    """
+    source = Path(__file__).resolve().parents[2]
+    in_checkout = (source / "pyproject.toml").is_file()
+    what = shlex.quote(f"{source if in_checkout else 'agentgyms'}[{extra}]")
+    return f"pip install {'-e ' * in_checkout}{what}"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
+from agentgyms.core import imports
 from agentgyms.core.errors import BadOption
 from agentgyms.core.imports import __version__
 
@@ -118,8 +119,7 @@ def set_up(service: str) -> None:
 
 def _not_installed(error: ModuleNotFoundError) -> BadOption:
     return BadOption(
-        f"spans need {error.name}, which is not installed, run: pip install 'agentgyms[otel]', or "
-        f"unset {VARIABLE}"
+        f"spans: {imports.missing(error.name or 'OpenTelemetry', 'otel')}, or unset {VARIABLE}"
     )
 
 

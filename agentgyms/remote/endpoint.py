@@ -233,7 +233,9 @@ class Endpoint:
             return "`ray status` shows whether the cluster has CPUs for it, `ray logs` why it died"
         port = self.url.rpartition(":")[2]
         port = port if port.isdecimal() else "8000"
-        return f"start one with: python -m env_servers {self.env_id} --port {port}"
+        known = ":" in self.env_id or self.env_id.startswith("agentgyms/")
+        module = "" if known else "MODULE:"
+        return f"start one with: python -m env_servers {module}{self.env_id} --port {port}"
 
     def _answer(self, reply: Reply, path: str) -> Any:
         if reply.status == 204:

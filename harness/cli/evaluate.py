@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -283,7 +284,8 @@ def _report_missing(folder: Path) -> int:
     if missing:
         echo(
             f"{missing} of {planned} episodes are missing, the first for "
-            f"{result['missing'][0]['error']}\nplay them with: harness eval --resume {folder}",
+            f"{result['missing'][0]['error']}\nplay them with: harness eval --resume "
+            f"{shlex.quote(str(folder))}",
             err=True,
         )
     return 1 if missing else 0

@@ -208,19 +208,22 @@ def _resolved(config: Config) -> dict[str, Any]:
 
 def _show_results(folder: Path) -> None:
     """Print a run's table, its result, its files and the next commands."""
+    from harness.evaluation import defaults
     from harness.reporting import run_report
+    from harness.reporting.results import training_runs
     from harness.runs import checkpoints
 
     if (folder / "table.md").is_file():
         echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
     saved = checkpoints.find_all(folder)
+    given = shlex.join([str(folder), *defaults.words_to_give(training_runs.read(folder).config)])
     shown = {
         "result": run_report.sentence(folder),
         "curve": _if_there(folder / "curve.png"),
         "training": _if_there(folder / "training.png"),
         "run": folder,
         "checkpoint": saved[-1].folder if saved else "",
-        "evaluate": f"{_program()} eval --model {shlex.quote(str(folder))}",
+        "evaluate": f"{_program()} eval --model {given}",
         "report": f"{_program()} report {shlex.quote(str(folder))}",
     }
     echo("\n".join(f"{name + ':':12}{text}" for name, text in shown.items() if text))

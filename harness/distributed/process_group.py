@@ -226,7 +226,7 @@ def _initialize() -> ProcessGroup:
     except (KeyError, ValueError) as e:
         raise ConfigError(
             f"WORLD_SIZE is {os.environ['WORLD_SIZE']} but {e}: start several processes with "
-            "torchrun --nproc-per-node N -m harness train ..."
+            "`torchrun --nproc-per-node N -m harness train RECIPE`"
         ) from None
     device = f"cuda:{local}" if torch.cuda.is_available() else "cpu"
     join(rank, size, device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -138,8 +139,7 @@ def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) ->
     if config.agent.kind not in _AS_TRAINED or run_env.get("id") != env.id:
         return env
     evaluated = (trained or {}).get("eval", {})
-    kwargs = {**run_env.get("kwargs", {}), **evaluated.get("kwargs", {})}
-    kwargs = {name: value for name, value in kwargs.items() if name not in CONNECTION_ARGUMENTS}
+    kwargs = _kwargs(trained or {})
     _check_untrusted(env.id, {k: v for k, v in kwargs.items() if k not in env.kwargs})
     limits = (env.max_turns, evaluated.get("max_turns"), run_env.get("max_turns"))
     return replace(
@@ -147,6 +147,29 @@ def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) ->
         max_turns=next((limit for limit in limits if limit is not None), None),
         kwargs={**kwargs, **env.kwargs},
     )
+
+
+def words_to_give(trained: Mapping[str, Any]) -> list[str]:
+    """Return what `harness eval` needs beside `--model`, as its words, for a run of one's own.
+
+    These are the settings that a run's folder may not decide, see `resolve`. Its environment's
+    module is imported.
+    """
+    env_id, agent = trained["env"]["id"], trained.get("agent", {})
+    words = ["--env", env_id] if ":" in env_id else []
+    kwargs = _kwargs(trained)
+    for name in private_names(find_maker(plugins.find_environment(env_id))[0], kwargs):
+        words += ["--env-arg", f"{name}={json.dumps(kwargs[name])}"]
+    if ":" in (called := agent.get("tool_format", "auto")):
+        words += ["--set", f"agent.tool_format={called}"]
+    return words
+
+
+def _kwargs(trained: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the environments of a run's evaluations, but for where they are."""
+    sections = (trained.get(name, {}).get("kwargs", {}) for name in ("env", "eval"))
+    merged = {name: value for kwargs in sections for name, value in kwargs.items()}
+    return {name: value for name, value in merged.items() if name not in CONNECTION_ARGUMENTS}
 
 
 def _recorded_id(env_id: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -127,7 +128,7 @@ class _Session:
             return ""
         return (
             f"; {len(self.store)} episodes are finished and safe, go on with: "
-            f"harness eval --resume {self.folder}"
+            f"harness eval --resume {shlex.quote(str(self.folder))}"
         )
 
     async def _run(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import torch
 
+from agentgyms.core import imports
 from agentgyms.core.errors import path_end
 from agentgyms.data.users_files import parse_json, read_text
 from harness.config import LoraConfig
@@ -119,7 +120,7 @@ def _check_layers(model: Any) -> None:
 def check_installed() -> None:
     """Raise `ConfigError` if peft is not installed."""
     if find_spec("peft") is None:
-        raise ConfigError("LoRA adapters need peft: run pip install 'agentgyms[harness]'")
+        raise ConfigError(f"LoRA adapters: {imports.missing('peft', 'harness')}")
 
 
 def load(model: Any, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ import torch
 
 from agentgyms.core.errors import AgentGymsError, ServerUnavailable
 from agentgyms.core.http_clients import parse_address
+from agentgyms.core.imports import install
 from agentgyms.models.json_client import exchange
 from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Sampling
@@ -80,8 +82,8 @@ def _refused(config: Config, machine: Machine) -> Iterator[str]:
 
 def _packages(config: Config) -> Iterator[str]:
     wanted = {
-        "vllm": (config.rollout.backend == "vllm", "pip install 'agentgyms[vllm]'"),
-        "peft": (config.policy.lora.rank > 0, "pip install 'agentgyms[harness]'"),
+        "vllm": (config.rollout.backend == "vllm", install("vllm")),
+        "peft": (config.policy.lora.rank > 0, install("harness")),
         "wandb": ("wandb" in config.log.outputs, "pip install wandb"),
         "trackio": ("trackio" in config.log.outputs, "pip install trackio"),
         "flash_attn": (config.policy.attention == "flash_attention_2", "pip install flash-attn"),
@@ -105,7 +107,7 @@ def _models(config: Config) -> Iterator[str]:
         if converted.is_converted(name):
             yield from _not_converted(name)
         elif not _is_here(name):
-            yield f"the model {name} is not on this machine, run: hf download {name}"
+            yield f"the model {name} is not on this machine, run: hf download {shlex.quote(name)}"
 
 
 def _not_converted(name: str) -> Iterator[str]:

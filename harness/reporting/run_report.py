@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,7 +43,9 @@ class RunReport:
             self._drawn = time.monotonic() if due else self._drawn
         except OSError as e:  # the run's records matter more than pictures of them
             _log.warning(
-                "%s; draw it later with: harness report %s", _reason(self._folder, e), self._folder
+                "%s; draw it later with: harness report %s",
+                _reason(self._folder, e),
+                shlex.quote(str(self._folder)),
             )
 
 

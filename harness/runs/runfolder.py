@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -154,13 +155,14 @@ class RunFolder:
     def how_to_resume(self, steps: int) -> str:
         """Return a message that says how to resume the run of `steps` from its last checkpoint."""
         saved = checkpoints.find_all(self.path)
+        command = f"harness train --resume {shlex.quote(str(self.path))}"
         if not saved and self.warm_start.exists():
-            return f"The warm start is saved; go on with: harness train --resume {self.path}"
+            return f"The warm start is saved; go on with: {command}"
         if not saved:
-            return f"No step is saved yet; begin again with: harness train --resume {self.path}"
+            return f"No step is saved yet; begin again with: {command}"
         return (
-            f"Step {saved[-1].step} of {steps} is saved; go on with: harness train --resume "
-            f"{self.path} (its settings are in {self.path / 'config.json'})"
+            f"Step {saved[-1].step} of {steps} is saved; go on with: {command} (its settings are "
+            f"in {self.path / 'config.json'})"
         )
 
     def drop_after(self, step: int) -> set[tuple[int, str]]:

@@ -192,7 +192,7 @@ def check(config: Config) -> None:
             )
         if importlib.util.find_spec(package) is None:
             raise ConfigError(
-                f"log.outputs has {package!r}, whose package is not installed: pip install "
+                f"log.outputs has {package!r}, whose package is not installed, run: pip install "
                 f"{package}, or leave it out of log.outputs"
             )
 

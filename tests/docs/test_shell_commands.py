@@ -11,12 +11,18 @@ from pathlib import Path
 
 import click
 import doc_blocks
+import program_texts
 import pytest
 import shell_calls
 import small_commands
 import yaml
+from huggingface_hub.cli.hf import app as hf_cli
 
 from agentgyms.cli.main import main as agentgyms_cli
+from agentgyms.core.errors import AgentGymsError
+from agentgyms.data.datasets import data_set
+from agentgyms.registration import full_id
+from harness import config as configs
 from harness.cli.main import main as harness_cli
 
 ROOT = doc_blocks.ROOT
@@ -26,6 +32,10 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 TARGETS = re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 SERVICES = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
 COMMANDS = {"harness": harness_cli, "agentgyms": agentgyms_cli}
+REFUSED = (AssertionError, OSError, click.ClickException, AgentGymsError)
+SPOKEN = ("docker-compose", "hf")
+"""Programs that only sentences and messages name."""
+OUR_PACKAGES = ("agentgyms", "env_servers", "harness")
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +68,7 @@ def parsed(call):
         given = get_args_parser().parse_args(words)
         assert given.module
         program, words = "python", ["-m", given.training_script, *given.training_script_args]
-    if program == "python":
+    if program in ("python", "python3"):
         program, words = of_python(words)
     if program == "pip":
         assert words[0] == "install"
@@ -69,8 +79,10 @@ def parsed(call):
     elif program in ("bash", "script"):
         text = (ROOT / words[0]).read_text(encoding="utf-8")
         assert all(word in text for word in words if word.startswith("--"))
-    elif program == "docker":
-        composed(words)
+    elif program == "hf":
+        assert words[0] in hf_cli.commands
+    elif program in ("docker", "docker-compose"):
+        composed(words if program == "docker" else ["compose", *words])
     elif isinstance(command := COMMANDS.get(program, program), click.Command):
         by_click(command, words)
 
@@ -79,9 +91,12 @@ def of_python(words):
     """Return the program and the words of a call of `python`."""
     if words[0] != "-m":
         return "script", words
+    if words[1].partition(".")[0] not in OUR_PACKAGES:
+        return words[1], words[2:]
     if words[1] in COMMANDS:
         return words[1], words[2:]
-    name = f"{words[1]}.__main__"
+    found = importlib.util.find_spec(words[1])
+    name = f"{words[1]}.__main__" if found.submodule_search_locations else words[1]
     # Those without a function are programs that take nothing.
     if "def main(" not in Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8"):
         return name, words[2:]
@@ -89,21 +104,43 @@ def of_python(words):
 
 
 def composed(words):
-    """Check a call of `docker compose`: its file, and the services that it names."""
-    assert words[0] == "compose"
+    """Check a call of `docker compose` or `docker build`: its file, the services it names."""
     if "-f" in words:
         assert (ROOT / words[words.index("-f") + 1]).is_file()
+    assert words[0] in ("compose", "build")
+    if words == ["compose"]:
+        raise click.MissingParameter("which command?", param_type="argument")
+    if words[0] == "build":
+        return
     named = set(words) & SERVICES.keys()
-    assert named or words[-1] in ("-d", "stop"), words
+    assert named or words[-1] in ("-d", "stop", "config"), words
 
 
 def by_click(command, words):
     """Parse words as a command does, and those of the command below it that they name."""
-    while isinstance(command, click.Group):
-        assert set(words[:1]) & command.commands.keys(), words
+    while isinstance(command, click.Group) and words[:1] != ["--version"]:
+        if not words:
+            raise click.MissingParameter("which command?", param_type="argument")
+        assert words[0] in command.commands, words
         command, words = command.commands[words[0]], words[1:]
-    with command.make_context(command.name, list(words)):
-        pass
+    with (
+        contextlib.suppress(click.exceptions.Exit),  # of --help and --version
+        command.make_context(command.name, list(words)) as context,
+    ):
+        exist(context.params)
+
+
+def exist(given):
+    """Check that the environment, data set and recipe of a command exist, where they are ours."""
+    for env_id in (given.get("env_id"), given.get("env")):
+        if env_id and re.match("agentgyms/|[A-Z][a-z]", env_id):
+            full_id(env_id)
+    if {"name", "allow_other"} <= given.keys() and given["name"].islower():
+        data_set(given["name"])
+    recipe = given.get("recipe") or ""
+    own = any(re.search(r"=\W*[\w./]+:[a-z_]", one) for one in given.get("overrides", ()))
+    if re.fullmatch(r"[a-z][a-z0-9.+-]+(?<!\.toml)", recipe) and not own:
+        configs.load(recipe, given["overrides"])
 
 
 def test_every_command_is_accepted_by_its_program(found):
@@ -115,11 +152,8 @@ def test_every_command_is_accepted_by_its_program(found):
                 continue
             try:
                 parsed(call)
-            except (AssertionError, OSError, click.ClickException) as error:
+            except REFUSED as error:
                 raise AssertionError(f"{block}: {shlex.join(call)}: {error}") from error
-
-
-INLINE = re.compile(r"(?<!`)`((?:harness|agentgyms|make|python -m|docker compose) [^`]+)`(?!`)")
 
 
 @pytest.mark.parametrize("page", sorted(set(doc_blocks.PAGES) - {"docs/papers.md"}))
@@ -127,16 +161,31 @@ def test_commands_in_sentences_are_accepted(page, tmp_path):
     """They may leave out what a command cannot do without, for that is not what they are about."""
     (tmp_path / "docs").mkdir()  # one writes there
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = INLINE.findall(re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
-    lines = [" ".join(line.split()) for line in found]
-    for line, calls in zip(lines, shell_calls.calls(lines, PROGRAMS, tmp_path), strict=True):
-        for call in calls:
+    found = program_texts.MARKED.findall(
+        re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    )
+    accepted([(page, " ".join(line.split())) for line in found], tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["packages", "comments", "examples"])
+def test_commands_that_programs_print_are_accepted(kind, tmp_path):
+    (tmp_path / "docs").mkdir()  # one writes there
+    found = list(getattr(program_texts, f"of_{kind}")())
+    assert len(found) > 8
+    accepted(found, tmp_path)
+
+
+def accepted(found, folder):
+    """Give commands with their places to their programs; they may lack what is no topic there."""
+    calls = shell_calls.calls([command for _, command in found], {*PROGRAMS, *SPOKEN}, folder)
+    for (place, command), called in zip(found, calls, strict=True):
+        for call in called:
             try:
                 parsed(call)
             except (click.MissingParameter, click.BadOptionUsage):
                 pass
-            except (AssertionError, OSError, click.ClickException) as error:
-                raise AssertionError(f"{page}: `{line}`: {error}") from error
+            except REFUSED as error:
+                raise AssertionError(f"{place}: `{command}`: {error}") from error
 
 
 def test_every_evaluation_resolves(found):
@@ -153,8 +202,10 @@ def test_wrong_commands_are_noticed():
         "harness trian x", "harness report --no-such", "agentgyms data bring x", "make tests",
         "pip install -e .[al]", "docker compose up -d alfword", "python benchmarks/no.py",
         "python -m env_servers x --prot 1", "torchrun -m harness credit --no-such",
+        "agentgyms info agentgyms/ALFWord-v0", "agentgyms data fetch alfword", "hf downlod x",
+        "harness train corridor-tiney", "harness train corridor-tiny --set run.sed=1",
     ):  # fmt: skip
-        with pytest.raises((AssertionError, click.ClickException, FileNotFoundError)):
+        with pytest.raises(REFUSED):
             parsed(line.split())
     with pytest.raises(AssertionError, match="rm: "):
         shell_calls.calls(["rm x"], ["make"])

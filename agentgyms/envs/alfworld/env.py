@@ -105,8 +105,8 @@ class ALFWorldEnv(TextEnv):
     | `sample` | 12 of train | 12 |
 
     Experts: `best` knows where everything is; `explore` goes round the room and looks.
-    `backend="textworld"` needs `pip install "agentgyms[alfworld]"`, here or in the environment of
-    the interpreter that `AGENTGYMS_ALFWORLD_PYTHON` names.
+    `backend="textworld"` needs the extra `alfworld`, here or in the environment of the interpreter
+    that `AGENTGYMS_ALFWORLD_PYTHON` names.
     """
 
     default_max_turns = 50

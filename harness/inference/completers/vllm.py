@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.core import imports
 from harness.inference.completers import Sampling, check_length, traced
 from harness.inference.completers.local_answers import (
     GeneratedTokens,
@@ -262,7 +263,7 @@ def _version() -> str:
     except ImportError as e:
         raise ConfigError(
             f"model.backend = 'vllm' needs vLLM, which cannot be imported here ({e}): install it "
-            "with pip install 'agentgyms[vllm]', or use its server and model.url"
+            f"with {imports.install('vllm')}, or use its server and model.url"
         ) from e
     return str(vllm.__version__)
 

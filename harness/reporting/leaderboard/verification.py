@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -62,7 +63,8 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
     planned, missing = len(result["seeds"]) * len(result["tasks"]), result["episodes"]["missing"]
     if missing or result["missing"] or result["episodes"]["finished"] != planned:
         raise ResultError(
-            f"{missing} of {planned} episodes are missing: harness eval --resume plays them"
+            f"{missing} of {planned} episodes are missing, play them with: harness eval --resume "
+            f"{shlex.quote(str(folder))}"
         )
     with closing(_open(result)) as env:
         units = _units(result, env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -152,7 +153,8 @@ def evaluation(path: Path) -> LoadedEvaluation:
         if not path.exists():
             why = "does not exist: expected the folder of an evaluation or of a training run"
         elif (path / RECORDINGS).exists():
-            why = f"holds an evaluation that has not ended: harness eval --resume {path}"
+            command = f"harness eval --resume {shlex.quote(str(path))}"
+            why = f"holds an evaluation that has not ended: {command}"
         raise ResultError(f"{path} {why}")
     result = read_json(file)
     if result.get("format") != FORMAT:
@@ -170,8 +172,9 @@ def evaluation(path: Path) -> LoadedEvaluation:
         raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
     if wrong:
         raise ResultError(
-            f"{file} does not agree with itself or its recordings: {wrong}. Was it edited? harness "
-            f"eval --resume {file.parent} counts again from the recordings"
+            f"{file} does not agree with itself or its recordings: {wrong}. Was it edited? "
+            f"`harness eval --resume {shlex.quote(str(file.parent))}` counts again from the "
+            "recordings"
         )
     return LoadedEvaluation(file.parent, result, file.parent.resolve().name)
 

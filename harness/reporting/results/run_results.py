@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -42,8 +43,9 @@ def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dic
             steps = ", ".join(str(e["step"]) for e in run.on_split(split))
             _log.warning(
                 f"{split} is left out: {run.folder} evaluated it at the steps {steps} alone; "
-                f"evaluate its checkpoints with: harness eval --model {run.folder} --checkpoint "
-                f"{choice.name} --split {split}"
+                f"evaluate its checkpoints with: harness eval --model "
+                f"{shlex.quote(str(run.folder))} --env {run.env_id} --checkpoint {choice.name} "
+                f"--split {split}"
             )
         elif choice.kind == "mean":
             for run, evaluations in zip(runs, chosen, strict=True):

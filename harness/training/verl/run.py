@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -76,7 +77,8 @@ def resume(folder: Path) -> Path:
         why = ended.read_text(encoding="utf-8") if ended.is_file() else "see its output above"
         raise TrainingError(
             f"verl ended with status {done.returncode}: {why}. What it saved is in "
-            f"{folder / 'verl'}, and `harness train --resume {folder}` goes on from there"
+            f"{folder / 'verl'}, and `harness train --resume {shlex.quote(str(folder))}` goes on "
+            "from there"
         )
     return folder
 

@@ -18,6 +18,7 @@ import agentgyms.cli.main
 from agentgyms.cli.main import main
 from agentgyms.core.arguments import meanings, with_defaults
 from agentgyms.core.errors import BadOption
+from agentgyms.core.imports import install
 from agentgyms.data import datasets
 from agentgyms.envs.alfworld.generated.layouts import SIZES
 from agentgyms.envs.corridor import CorridorEnv
@@ -114,7 +115,7 @@ def test_doctor_names_what_is_missing(monkeypatch, tmp_path):
     assert "ok  gymnasium" in invoke("doctor")
     monkeypatch.setenv("PATH", "/nowhere")
     findings = {f["subject"]: f for f in json.loads(invoke("doctor", "--json"))}
-    assert "agentgyms[browser]" in findings["selenium"]["advice"]
+    assert findings["selenium"]["advice"] == f"optional: {install('browser')}"
     for program in ("Chromium", "ChromeDriver"):
         assert not findings[program]["ok"]
         assert "install Chromium" in findings[program]["advice"]
@@ -135,7 +136,8 @@ def test_doctor_and_data_list_name_commands_that_run(monkeypatch, tmp_path):
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     for words in named:
         if words[0] == "pip":
-            extra = re.fullmatch(r"agentgyms\[(\w+)\]", words[-1])[1]
+            extra = re.search(r"\[(\w+)\]$", words[-1])[1]
+            assert shlex.join(words) == install(extra)
             assert extra in project["optional-dependencies"]
             continue
         command, rest = main, words[1:]
@@ -177,6 +179,18 @@ def test_data_commands(monkeypatch, tmp_path):
     with pytest.raises(datasets.DataCorrupt, match="train has 12 items"):
         invoke("data", "import", "alfworld", str(games))
     assert json.loads(invoke("data", "list", "--json"))["alfworld"]["folder"] is None
+    assert "data set" not in invoke("--version")
+    invoke("data", "import", "alfworld", str(games), "--allow-other")
+    assert re.search(r"^data set alfworld: train [0-9a-f]{12}$", invoke("--version"), re.MULTILINE)
+
+
+def test_versions_are_those_of_the_package_and_its_data():
+    first, _, *rows = invoke("--version").splitlines()
+    assert first == f"agentgyms, version {agentgyms.__version__}"
+    told = dict(row.split(maxsplit=1) for row in rows if row.startswith("  "))
+    assert list(told) == list(ENVIRONMENTS)
+    for env_id in ("agentgyms/ALFWorld-v0", "agentgyms/WebShop-v0"):
+        assert told[env_id] == json.loads(invoke("info", env_id, "--json"))["data_version"]
 
 
 @pytest.mark.parametrize(
@@ -366,8 +380,10 @@ EVAL = ["-m", "harness", "eval", "--env", "Corridor"]
 )
 def test_a_missing_extra_is_named_in_one_line(tmp_path, arguments, missing, extra):
     done = program(arguments, tmp_path, missing)
-    expected = f"error: {missing} is not installed, run: pip install 'agentgyms[{extra}]'\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+    expected = f"error: {missing} is not installed, run: {install(extra)}\n"
+    # A busy machine is told that imports take long.
+    said = re.sub(r"^getting ready: .*\n", "", done.stderr, flags=re.MULTILINE)
+    assert (done.returncode, done.stdout, said) == (2, "", expected)
 
 
 def test_a_library_import_says_what_is_missing_and_what_is_ours_is_not_hidden(tmp_path):

@@ -25,6 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgyms.core.errors import BadOption, EnvUnavailable, ModelUnavailable, PromptTooLong
+from agentgyms.core.imports import install
 from agentgyms.models import loop_thread
 from agentgyms.models.sync_client import Model, SyncChatClient, read_model
 from agentgyms.models.types import Answer, Sampling, Service
@@ -525,4 +526,4 @@ for begin in (
     said = program(code, PYTHONPATH=path).splitlines()
     assert len(said) == 2
     for line in said:
-        assert "httpx2 is not installed, run: pip install 'agentgyms[sotopia]'" in line
+        assert f"httpx2 is not installed, run: {install('sotopia')}" in line

@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -14,6 +15,7 @@ import agentgyms
 from agentgyms.adapters.episodes import ChatEpisode
 from agentgyms.adapters.messages import image_urls
 from agentgyms.core.errors import BadOption, EnvUnavailable
+from agentgyms.core.imports import install
 from env_servers import Server, create_app
 
 ALFWORLD, CORRIDOR = "agentgyms/ALFWorld-v0", "agentgyms/Corridor-v0"
@@ -33,7 +35,7 @@ def test_without_the_package_it_is_said_how_to_get_it(monkeypatch, module, packa
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setitem(sys.modules, "chz", sys)  # the cookbook's own dependency
     monkeypatch.delitem(sys.modules, f"agentgyms.adapters.{module}", raising=False)
-    with pytest.raises(ModuleNotFoundError, match=rf"pip install 'agentgyms\[{extra}\]'"):
+    with pytest.raises(ModuleNotFoundError, match=re.escape(install(extra))):
         importlib.import_module(f"agentgyms.adapters.{module}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from gymnasium.error import DependencyNotInstalled
 from ray_peer import ALFWORLD, Wanderer, play, walk
 
 from agentgyms.core.errors import BadOption
+from agentgyms.core.imports import install
 from agentgyms.remote import InProcessTransport, RemoteEnv
 from agentgyms.remote.ray_actors import Place, read_address
 from env_servers.http.app import create_app
@@ -46,7 +48,7 @@ def test_any_other_address_is_refused_with_the_form_that_is_expected(url):
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(DependencyNotInstalled, match=r"pip install 'agentgyms\[ray\]'"):
+    with pytest.raises(DependencyNotInstalled, match=re.escape(install("ray"))):
         gym.make(ALFWORLD, url="ray://2")
 
 

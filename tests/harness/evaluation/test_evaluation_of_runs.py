@@ -5,6 +5,7 @@ from evaluation_helpers import CORRIDOR, config, episodes, result
 from small_training import run, small
 
 from agentgyms.recording.recording_format import read
+from harness.cli.evaluate import evaluate, new_config, values_of
 from harness.evaluation import defaults
 from harness.inference.completers.hf import HFCompleter
 from harness.reporting import run_and_report
@@ -120,6 +121,35 @@ def test_a_runs_folder_imports_no_module(tmp_path, monkeypatch):
     of_run = {**RUN, "agent": {"style": "tools", "tool_format": "beside:format"}}
     with pytest.raises(ConfigError, match="give agent.tool_format yourself"):
         defaults.resolve(config(tmp_path, **own), of_run)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"env": {"id": f"agentgyms:{CORRIDOR}"}},
+        {"env": {"id": "agentgyms/SearchQA-v0", "kwargs": {"retriever": "http://127.0.0.1:1"}}},
+        {"agent": {"style": "tools", "tool_format": "harness.prompts.tool_formats:HERMES"}},
+    ],
+    ids=["module", "address", "format"],
+)
+def test_ones_own_run_is_evaluated_with_the_words_that_its_end_tells(tmp_path, section):
+    of_run = {**RUN, **section}
+    with pytest.raises(ConfigError):
+        defaults.resolve(given(tmp_path, []), of_run)
+    resolved = defaults.resolve(given(tmp_path, defaults.words_to_give(of_run)), of_run)
+    assert resolved.env.id == of_run["env"]["id"]
+    kwargs = of_run["env"].get("kwargs", {})
+    assert resolved.env.kwargs == {k: v for k, v in kwargs.items() if k != "url"}
+    assert defaults.words_to_give(RUN) == []
+
+
+def given(folder, words):
+    """Return the settings of `harness eval` for a model's folder and more words."""
+    words = ["--model", str(folder), "--backend", "hf", *words]
+    options = evaluate.make_context("eval", words).params
+    changes = [*options.pop("overrides"), *(f"env.kwargs.{e}" for e in options.pop("env_args"))]
+    settings = {name: options[name] for name in ("model", "backend", "env")}
+    return new_config(values_of(None, settings, changes))
 
 
 def test_a_prompted_agent_and_another_environment_have_their_own(tmp_path):

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from made_rollouts import hostile_rollouts, turn
 
+from agentgyms.core.imports import install
 from harness import credit
 from harness.cli.main import main
 from harness.config import methods
@@ -396,7 +397,7 @@ def test_only_the_page_needs_the_template_engine(tmp_path):
     assert done.returncode == 0, done.stderr
     done = without_packages(names, ["credit", "--example", "--html", str(path)])
     assert done.returncode == 2
-    needed = "jinja2 is not installed, run: pip install 'agentgyms[eval]'"
+    needed = f"jinja2 is not installed, run: {install('eval')}"
     assert done.stderr == f"error: {needed}\n"
     assert not path.exists()
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from gymnasium.error import DependencyNotInstalled
 
+from agentgyms.core.imports import install
 from agentgyms.processes.child import Child
 from agentgyms.processes.workers import End
 
@@ -26,8 +27,8 @@ LIMIT_S: Final = 120.0
 
 _WORKER: Final = Path(__file__).with_name("worker.py")
 _ADVICE: Final = (
-    'install it with `pip install "agentgyms[alfworld]"`, or set '
-    f"{PYTHON_VARIABLE} to the interpreter of an environment that has alfworld"
+    f"install it with `{install('alfworld')}`, or set {PYTHON_VARIABLE} to the interpreter of an "
+    "environment that has alfworld"
 )
 
 

@@ -53,7 +53,7 @@ class WebShopBrowserEnv(WebShopEnv):
 
     `render_mode="rgb_array"` returns a screenshot of the tab, uint8 [H, W, 3].
 
-    Needs `pip install "agentgyms[browser]"`, Chromium and ChromeDriver.
+    Needs the extra `browser`, Chromium and ChromeDriver.
     """
 
     private_arguments = WebShopEnv.private_arguments | {
