@@ -22,7 +22,7 @@ MODULES = {
     "agentgyms.adapters.episodes": "ChatEpisode",
     "agentgyms.adapters.messages": "INSTRUCTIONS chat_message image_urls parse_action tools_of "
     "turn_text user_messages user_text",
-    "agentgyms.adapters.trl": "environment_factory seeds",
+    "agentgyms.adapters.trl": "demonstrations environment_factory seeds",
     "agentgyms.core": "Expert Feedback Outcome Task TaskSet TextEnv UnicodeText",
     "agentgyms.core.keys": "INVALID_ACTION state_key",
     "agentgyms.core.errors": "AgentGymsError BadOption BadRequest BadSnapshot CallerError "

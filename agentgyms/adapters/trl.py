@@ -20,13 +20,14 @@ import json
 import math
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import PIL.Image
 
 from agentgyms.adapters.messages import TOOL_INSTRUCTIONS, tools_of, turn_text
 from agentgyms.core import imports
 from agentgyms.core.errors import BadOption
+from agentgyms.core.experts import Expert
 from agentgyms.core.images import is_image
 from agentgyms.core.outcome import Observation
 from agentgyms.core.tools import ANY_ACTION, BadCall, Tool, ToolCall, Tools
@@ -160,14 +161,73 @@ def seeds(number: int, *, first: int = 0, instructions: str = INSTRUCTIONS) -> D
     Raises:
         ModuleNotFoundError: The package datasets is not installed.
     """
+    texts = {"system": instructions, "user": ""}
+    prompt = [{"role": role, "content": content} for role, content in texts.items()]
+    rows = range(first, first + number)
+    return _datasets().from_list([{"prompt": prompt, "seed": seed} for seed in rows])
+
+
+def demonstrations(players: type[ToolEnvironment], rows: Dataset) -> Dataset:
+    """Return the expert's episodes as chats with calls, from which TRL's SFTTrainer learns.
+
+    Args:
+        players: The class that `environment_factory` returned.
+        rows: The rows whose episodes the expert plays, such as those of `seeds`.
+
+    Returns:
+        A row for each episode: `messages` and, as JSON text, `tools`.
+
+    Raises:
+        BadOption: The environment has no expert, is on a server, or shows pictures.
+        ModuleNotFoundError: The package datasets is not installed.
+    """
+    player = players()
+    tools = json.dumps(_described(player._tools))
+    chats = [{"messages": _played(player, row), "tools": tools} for row in rows]
+    return _datasets().from_list(chats)
+
+
+def _datasets() -> type[Dataset]:
     try:
         from datasets import Dataset
     except ModuleNotFoundError as e:
         raise ModuleNotFoundError(imports.missing("datasets", "trl"), name=e.name) from e
-    texts = {"system": instructions, "user": ""}
-    prompt = [{"role": role, "content": content} for role, content in texts.items()]
-    rows = range(first, first + number)
-    return Dataset.from_list([{"prompt": prompt, "seed": seed} for seed in rows])
+    return cast("type[Dataset]", Dataset)
+
+
+def _described(tools: Tools) -> list[dict[str, Any]]:
+    """Return the tools as TRL shows them: by name, with the keys in transformers' order."""
+    schemas = [tool.schema for tool in sorted(tools, key=lambda tool: tool.name)]
+    for schema in schemas:
+        parameters = schema["function"]["parameters"]
+        for name, one in parameters["properties"].items():
+            order = [key for key in ("type", "enum", "description") if key in one]
+            parameters["properties"][name] = {key: one[key] for key in order}
+        if not parameters["required"]:
+            del parameters["required"]
+    return schemas
+
+
+def _played(player: ToolEnvironment, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the chat of the expert's episode; the answer behind its end has no call."""
+    *chat, asked = row["prompt"]
+    seen = player.reset(**{name: value for name, value in row.items() if name != "prompt"})
+    if not isinstance(seen, str):
+        raise BadOption("demonstrations are for texts, and this environment shows pictures")
+    chat.append({**asked, "content": asked["content"] + seen})
+    expert = Expert(player._env)
+    while not player.over:
+        action = expert()
+        call = player._tools.call(action)
+        if call is None:
+            raise BadOption(f"the expert's action {action!r:.80} is no call of a tool")
+        # JSON text, as columns of datasets have the same keys in every row
+        function = {"name": call.name, "arguments": json.dumps(dict(call.arguments))}
+        calls = [{"type": "function", "function": function}]
+        chat.append({"role": "assistant", "content": "", "tool_calls": calls})
+        seen = player._call(call.name, dict(call.arguments))
+        chat.append({"role": "tool", "name": call.name, "content": seen})
+    return [*chat, {"role": "assistant", "content": "The episode is over."}]
 
 
 def _method(tool: Tool) -> Callable[..., Any]:

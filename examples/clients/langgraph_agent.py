@@ -1,12 +1,15 @@
-"""Plays an episode with an agent of LangGraph, from which a run of this harness learns.
+"""Plays episodes with an agent of LangGraph, from which a run of this harness learns.
 
 pip install -e '.[harness,server]' langgraph langchain-openai requests
-python -m env_servers agentgyms/ALFWorld-v0 --port 8001
-harness gateway alfworld-tiny --set env.kwargs.url='"http://127.0.0.1:8001"'
-python examples/clients/langgraph_agent.py 7 0      # the seed, and one of the group's members
+python -m env_servers agentgyms/Corridor-v0 --port 8001 --set split=train --set max_turns=8
+harness gateway corridor-tiny-demo --set run.steps=24 \
+  --set rollout.tasks_per_step=4 --set agent.style=chat --set env.kwargs.url='"http://127.0.0.1:8001"'
+python examples/clients/langgraph_agent.py http://127.0.0.1:8600 http://127.0.0.1:8001
 """
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import requests
 from langchain_openai import ChatOpenAI
@@ -14,6 +17,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from agentgyms.adapters.messages import INSTRUCTIONS, parse_action, user_text
+
+STEPS, GROUPS, MEMBERS = 24, 4, 8  # run.steps, rollout.tasks_per_step and rollout.group_size
 
 
 def post(url, **body):
@@ -23,37 +28,32 @@ def post(url, **body):
     return reply.json()
 
 
-def play(gateway, server, seed, group, member, max_turns=30, **options):
+def play(gateway, server, seed, group, member, **options):
     """Play an episode and return what the gateway says of its end."""
     session = post(f"{server}/v1/sessions", kwargs={})["session_id"]
     at = f"{server}/v1/sessions/{session}"
     begun = post(f"{at}/reset", seed=seed, options=options)
-    model = ChatOpenAI(
-        model="policy",
-        base_url=f"{gateway}/rollouts/{member}/v1",
-        api_key="AGENTGYMS_GATEWAY_TOKEN, if it is set",
-        default_headers={"X-Group-Id": group, "X-Session-Id": session},
-    )
+    own = {"X-Group-Id": group, "X-Session-Id": session}
+    url, key = f"{gateway}/rollouts/{member}/v1", "AGENTGYMS_GATEWAY_TOKEN, if it is set"
+    model = ChatOpenAI(model="policy", base_url=url, api_key=key, default_headers=own)
 
-    def policy(state):
-        return {"messages": [model.invoke(state["messages"])]}
+    def turn(state):
+        chat = [*state["messages"], model.invoke(state["messages"])]
+        told = post(f"{at}/step", action=parse_action(chat[-1].text), turn=len(chat) // 2)
+        over = told["terminated"] or told["truncated"]
+        chat = [chat[-1], ("user", user_text(told["observation"], told["info"]))]
+        return Command(update={"messages": chat}, goto=[] if over else "turn")
 
-    def environment(state):
-        turn = len(state["messages"]) // 2
-        told = post(f"{at}/step", action=parse_action(state["messages"][-1].text), turn=turn)
-        over = told["terminated"] or told["truncated"] or turn == max_turns
-        message = ("user", user_text(told["observation"], told["info"]))
-        return Command(update={"messages": [message]}, goto=[] if over else "policy")
-
-    graph = StateGraph(MessagesState).add_node(policy).add_node(environment)
-    graph = graph.add_edge(START, "policy").add_edge("policy", "environment").compile()
-    first = [("system", INSTRUCTIONS), ("user", user_text(begun["observation"], begun["info"]))]
-    graph.invoke({"messages": first}, {"recursion_limit": 4 * max_turns})
+    graph = StateGraph(MessagesState).add_node(turn).add_edge(START, "turn").compile()
+    first = f"{INSTRUCTIONS}\n\n{user_text(begun['observation'], begun['info'])}"
+    graph.invoke({"messages": [("user", first)]}, {"recursion_limit": 1000})
     return post(f"{gateway}/v1/rollouts/{member}/reward")
 
 
 if __name__ == "__main__":
-    seed, member = sys.argv[1:]
-    group = f"seed-{seed}"
-    gateway, server = "http://127.0.0.1:8600", "http://127.0.0.1:8001"
-    print(play(gateway, server, int(seed), group, f"{group}-{member}"))
+    with ThreadPoolExecutor(GROUPS * MEMBERS) as players:
+        for step in range(STEPS):
+            seeds = [step * GROUPS + n // MEMBERS for n in range(GROUPS * MEMBERS)]
+            ids = [f"{seed}-{n}" for n, seed in enumerate(seeds)]
+            told = list(players.map(partial(play, *sys.argv[1:]), seeds, map(str, seeds), ids))
+            print(f"step {step + 1}: success {sum(one['success'] for one in told) / len(told):.0%}")

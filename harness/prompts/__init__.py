@@ -19,6 +19,8 @@ The style `tools` asks for calls of the environment's tools. Its templates have 
 `calls`, the admissible actions as calls; in the history of each turn `call`, its action as one, and
 `problem`, what was wrong with the answer, which `problem` says of the last one.
 
+The style `chat` shows what `agentgyms.adapters.messages` shows: for runs behind the gateway.
+
 Templates may include parts and other templates, or import from them. Other texts of prompts are in
 `parts`, with the same folders: `examples` and `memory` come before the first prompt, `episode` is
 one worked example, `reflect` asks for a reflection on a failed trial.

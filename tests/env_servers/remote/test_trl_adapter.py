@@ -1,5 +1,8 @@
 """Environments for TRL: their tools, what a row of the dataset starts, the reward."""
 
+import inspect
+import json
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,9 +10,9 @@ from transformers.utils import get_json_schema
 
 import agentgyms
 from agentgyms.adapters.messages import tools_of
-from agentgyms.adapters.trl import environment_factory
+from agentgyms.adapters.trl import _described, _played, environment_factory
 from agentgyms.core.errors import BadOption, EnvUnavailable
-from agentgyms.core.tools import BadCall, Tool, Tools
+from agentgyms.core.tools import BadCall, Tool, ToolCall, Tools
 
 ENVS = ["ALFWorld", "Corridor", "Sokoban", "SearchQA", "SOTOPIA", "AppWorld", "WebShop"]
 
@@ -17,10 +20,11 @@ ENVS = ["ALFWorld", "Corridor", "Sokoban", "SearchQA", "SOTOPIA", "AppWorld", "W
 @pytest.mark.parametrize("env_id", ENVS)
 def test_transformers_reads_the_tools_that_the_environment_declares(env_id):
     player = environment_factory(env_id)()
-    for declared in tools_of(env_id, {}).schemas:
-        if not declared["function"]["parameters"]["required"]:
-            del declared["function"]["parameters"]["required"]  # as transformers leaves it out
-        assert get_json_schema(getattr(player, declared["function"]["name"])) == declared
+    names = [name for name, _ in inspect.getmembers(type(player), inspect.isfunction)]
+    own = [name for name in names if name in {tool.name for tool in player._tools}]
+    described = [get_json_schema(getattr(player, name)) for name in own]
+    # in TRL's order, too, for a model reads it as text
+    assert json.dumps(described) == json.dumps(_described(tools_of(env_id, {})))
 
 
 def by_tools(player, actions):
@@ -53,6 +57,23 @@ def test_an_experts_episode_by_tools_has_its_return():
     assert player.recording.turns[0].info["task_id"] == info["task_id"]
     with pytest.raises(BadOption, match="no `seed`"):
         player.reset(prompt=[])
+
+
+def test_a_demonstration_is_what_the_model_would_have_seen_and_said():
+    player = environment_factory("Corridor", split="train")()
+    prompt = [{"role": "system", "content": "Walk."}, {"role": "user", "content": "Now: "}]
+    system, asked, *turns, closing = _played(player, {"prompt": prompt, "seed": 3})
+    actions, own = player.recording.actions, environment_factory("Corridor", split="train")()
+    assert (system, asked["content"]) == (prompt[0], f"Now: {own.reset(seed=3)}")
+    calls = [one["tool_calls"][0]["function"] for one in turns[::2]]
+    said = [own._tools.action(ToolCall(c["name"], json.loads(c["arguments"]))) for c in calls]
+    assert said == actions
+    assert [one["content"] for one in turns[1::2]] == by_tools(own, actions)
+    assert player.get_reward() == 1.0
+    assert (closing["role"], "tool_calls" in closing) == ("assistant", False)
+    seeing = environment_factory("VisualSokoban", split="train")()
+    with pytest.raises(BadOption, match="shows pictures"):
+        _played(seeing, {"prompt": prompt, "seed": 0})
 
 
 def test_a_wrong_call_is_an_error_and_no_turn():

@@ -7,6 +7,7 @@ import jinja2
 import numpy as np
 import pytest
 
+from agentgyms.adapters import messages
 from harness import prompts
 from harness.evaluation.baselines.reflexion import Reflector
 from harness.inference.completers import Sampling
@@ -192,6 +193,18 @@ def test_alfworlds_prompt_is_the_default_one_with_another_parser_and_place():
     assert own.version != default.version
     assert not own.observes_in_history
     assert "A desk." in own.render(**FIELDS)
+
+
+@pytest.mark.parametrize("actions", [["left", "open door"], []])
+def test_a_chat_shows_what_an_agent_of_others_shows(actions):
+    """To the letter, so that a warm start's prompts are those of examples/clients."""
+    style = prompts.load("chat", "agentgyms/Corridor-v0")
+    info = {"goal": "open the door", "admissible_actions": actions, "turn": 0}
+    fields = {**FIELDS, "goal": info["goal"], "observation": "A <b> hall.", "actions": actions}
+    shown = messages.user_text("A <b> hall.", info)
+    assert style.render(**fields) == f"{messages.INSTRUCTIONS}\n\n{shown}"
+    assert style.render_next(**fields) == messages.user_text("A <b> hall.", {**info, "turn": 1})
+    assert messages.parse_action(style.answer("open door")) == "open door"
 
 
 def test_what_stands_before_a_prompt_to_the_letter():

@@ -125,9 +125,8 @@ def by_pydantic_ai(base, session, state):
 def by_langgraph(gateway, server, episode):
     """Play with the example's agent of LangGraph."""
     agent = runpy.run_path(str(EXAMPLE))["play"]
-    turns, task, name = episode["turns"], episode["task"], episode["name"]
-    group = {"group": episode["group"], "member": name}
-    return 200, agent(gateway, server, 0, **group, max_turns=turns, task_id=task)
+    names = {"group": episode["group"], "member": episode["name"]}
+    return 200, agent(gateway, server, 0, **names, task_id=episode["task"])
 
 
 def trained(trainer, play):
@@ -140,28 +139,35 @@ def trained(trainer, play):
         return credit
 
     trainer.credit.assign = keep
+    figures = beside(play, trainer, trainer.train_step)
+    ((rollouts, advantage),) = seen
+    return figures, rollouts, advantage
+
+
+def beside(play, trainer, run):
+    """Return what `run` does while `play` runs in a thread; where that fails, both fail."""
     failed = []
 
-    def run():
+    def playing():
         try:
             play()
         except BaseException as e:
             failed.append(e)
-            trainer._player.gateway.book._whole.extend([[], []])  # the step ends, and fails
+            needed = trainer.config.rollout.tasks_per_step
+            trainer._player.gateway.book._whole.extend([[]] * needed)  # the step ends, and fails
             trainer._player.gateway.wake()
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=playing)
     thread.start()
     try:
-        figures = trainer.train_step()
+        return run()
     except Exception:
         thread.join()
         if failed:
             raise failed[0] from None
         raise
-    thread.join()
-    ((rollouts, advantage),) = seen
-    return figures, rollouts, advantage
+    finally:
+        thread.join()
 
 
 if __name__ == "__main__":
