@@ -72,7 +72,7 @@ def floor(subject: Subject) -> Verdict:
 def _figures(episodes: list[Episode]) -> dict[str, Any]:
     return {
         "success": mean(e.solved for e in episodes),
-        "score": mean(0.0 if math.isnan(e.score) else e.score for e in episodes),
+        "score": mean(e.score for e in episodes),
         "reward": mean(e.gain for e in episodes),
         "turns": mean(len(e.actions) for e in episodes),
     }

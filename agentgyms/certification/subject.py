@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections import Counter
@@ -65,8 +66,8 @@ class Episode(NamedTuple):
 
 
 def mean(values: Iterable[float]) -> float:
-    """Return the mean, rounded so that it reads well."""
-    listed = list(values)
+    """Return the mean, rounded so that it reads well; a figure that nobody knows counts as 0."""
+    listed = [0.0 if math.isnan(value) else value for value in values]
     return round(sum(listed) / len(listed), 4)
 
 
