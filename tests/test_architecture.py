@@ -19,7 +19,7 @@ PACKAGES = {
 
 ORDER = {
     "agentgyms": (
-        "__main__", "cli", "testing", "adapters", "envs", "__init__", "recording",
+        "__main__", "cli", "certification", "testing", "adapters", "envs", "__init__", "recording",
         "registration", "serving", "remote", "models", "data", "processes", "tools", "core",
     ),
     "agentgyms.envs.appworld": (

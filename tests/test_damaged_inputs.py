@@ -61,6 +61,10 @@ CALLS = {
     ("agentgyms", "play"): [[ENV, "--record", FILE], ["SearchQA", "--set", "data_path=FILE"]],
     ("agentgyms", "record"): [[ENV, FILE], ["ALFWorld", NEW, "--set", "data_path=FOLDER"]],
     ("agentgyms", "replay"): [[FILE], [FOLDER]],
+    ("agentgyms", "certify"): [
+        ["SearchQA", "--output", NEW, "--set", "data_path=FILE"],
+        [ENV, "--output", FILE],
+    ],
     ("agentgyms", "export"): [[FILE, "--format", "messages"], [FOLDER, "--format", "messages"]],
     ("agentgyms", "serve"): [],  # becomes another program: tests/env_servers
     ("agentgyms", "mcp"): [["WebShop", "--set", "data_path=FOLDER"]],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import uuid
+from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
@@ -109,11 +110,10 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
 
     def get_metadata(self) -> EnvironmentMetadata:
         """Return the environment's id, and what its class says of it."""
-        kind = env_class(self._state.env_id) if self._state.env_id in ENVIRONMENTS else self._world
-        about = (inspect.getdoc(kind) or self._state.env_id).partition("\n\n")[0]
-        return EnvironmentMetadata(
-            name=self._state.env_id, description=" ".join(about.split()), version=__version__
-        )
+        name = self._state.env_id
+        kind = env_class(name) if name in ENVIRONMENTS else self._env.unwrapped
+        about = " ".join((inspect.getdoc(kind) or name).partition("\n\n")[0].split())
+        return EnvironmentMetadata(name=name, description=about, version=__version__)
 
     def close(self) -> None:
         """Close the environment."""
@@ -136,12 +136,9 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
         return {"task_id": task_id, "family": self._tasks.find(task_id).family}
 
     @property
-    def _world(self) -> Any:
-        return self._env.unwrapped
-
-    @property
     def _tasks(self) -> Any:
-        return self._world.tasks
+        world: Any = self._env.unwrapped
+        return world.tasks
 
 
 def openenv_app(env_id: str, *, max_sessions: int = MAX_SESSIONS, **kwargs: Any) -> Any:
@@ -153,4 +150,19 @@ def openenv_app(env_id: str, *, max_sessions: int = MAX_SESSIONS, **kwargs: Any)
         **kwargs: Arguments of `gymnasium.make`.
     """
     make = functools.partial(TextEnvironment, env_id, **kwargs)
-    return create_fastapi_app(make, TextAction, TextObservation, max_concurrent_envs=max_sessions)
+    app = create_fastapi_app(make, TextAction, TextObservation, max_concurrent_envs=max_sessions)
+    app.add_middleware(_leaving)
+    return app
+
+
+def _leaving(app: Any) -> Any:
+    """Return an application that drops what is sent to clients that have left; OpenEnv's raises."""
+
+    async def call(scope: Any, receive: Any, send: Any) -> None:
+        async def send_or_drop(message: Any) -> None:
+            with suppress(OSError):  # the next `receive` says that the client has left
+                await send(message)
+
+        await app(scope, receive, send_or_drop if scope["type"] == "websocket" else send)
+
+    return call

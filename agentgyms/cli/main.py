@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import random
-import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -20,21 +19,20 @@ import gymnasium as gym
 import agentgyms
 from agentgyms.cli import doctor as doctors
 from agentgyms.cli import last_resort, versions
+from agentgyms.cli.certify import certify
 from agentgyms.cli.data import data
 from agentgyms.cli.export import export
 from agentgyms.cli.printing import echo, log_handler
+from agentgyms.cli.settings import parsed, set_option
 from agentgyms.cli.setup import setup
 from agentgyms.core.arguments import meanings, with_defaults
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import AgentGymsError, BadOption, not_written
-from agentgyms.core.outcome import text_of
+from agentgyms.core.outcome import PLACEHOLDER, text_of
 from agentgyms.data import terminals
 from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.recording import RecordEpisodes, recorder
 from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
-
-_PLACEHOLDER: Final = re.compile(r"<\w[^<>]*>")
-"""A placeholder in an admissible action, such as `<query>` of `search[<query>]`."""
 
 _HOW_TO_PLAY: Final = "Type an action or its number; ? lists the actions, quit leaves."
 
@@ -52,28 +50,10 @@ def main() -> None:
     """Environments for language agents."""
 
 
+main.add_command(certify)
 main.add_command(data)
 main.add_command(setup)
 main.add_command(export)
-
-
-def _settings(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Parse `key=value` pairs as keyword arguments; a value is JSON, or else text."""
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals:
-            raise BadOption(f"a setting has the form key=value, got {pair!r}")
-        try:
-            settings[key] = json.loads(text)
-        except ValueError:
-            settings[key] = text
-        except RecursionError:
-            raise BadOption(f"the value of {key!r:.80} is nested too deeply") from None
-    return settings
-
-
-_set = click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Argument of make.")
 
 
 def _make(env_id: str, pairs: tuple[str, ...], **defaults: Any) -> gym.Env[Any, str]:
@@ -81,7 +61,7 @@ def _make(env_id: str, pairs: tuple[str, ...], **defaults: Any) -> gym.Env[Any, 
     with warnings.catch_warnings():
         # a warning of Gymnasium about environments that raise a better error below or themselves
         warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
-        return make_text_env(env_id, **{**defaults, **_settings(pairs)})
+        return make_text_env(env_id, **{**defaults, **parsed(pairs)})
 
 
 @main.command("list")
@@ -98,7 +78,7 @@ def list_command(as_json: bool) -> None:
 
 @main.command()
 @click.argument("env_id")
-@_set
+@set_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
     """Describe ENV_ID: splits, tasks, spaces, limits, data."""
@@ -133,7 +113,7 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
 
 @main.command()
 @click.argument("env_id")
-@_set
+@set_option
 @click.option("--seed", type=int, help="Seed of the episode.")
 @click.option("--task", "task_id", help="Task to play.")
 @click.option("--record", "path", type=click.Path(path_type=Path), help="Append to this recording.")
@@ -181,9 +161,9 @@ def _prompt_action(actions: list[str]) -> str | None:
             return None
         if text.isdecimal() and 0 < int(text) <= len(actions):
             action = actions[int(text) - 1]
-            if not _PLACEHOLDER.search(action):
+            if not PLACEHOLDER.search(action):
                 return action
-            left_open = " and ".join(dict.fromkeys(_PLACEHOLDER.findall(action)))
+            left_open = " and ".join(dict.fromkeys(PLACEHOLDER.findall(action)))
             advice = f"type it with words of your own in place of {left_open}"
             echo(f"{action} is a form, no action: {advice}", fg="yellow")
         elif text.strip() == "quit" and text not in actions:
@@ -192,14 +172,14 @@ def _prompt_action(actions: list[str]) -> str | None:
             return str(text)
         else:
             for number, action in enumerate(actions, 1):
-                note = "  (a form: write it out)" if _PLACEHOLDER.search(action) else ""
+                note = "  (a form: write it out)" if PLACEHOLDER.search(action) else ""
                 echo(f"{number:4}  {action}{note}")
 
 
 @main.command()
 @click.argument("env_id")
 @click.argument("path", type=click.Path(path_type=Path))
-@_set
+@set_option
 @click.option("--policy", type=click.Choice(["expert", "random"]), default="expert")
 @click.option("--episodes", default=1, show_default=True, help="How many.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the first episode.")
@@ -236,7 +216,7 @@ def _recorded(env: gym.Env[Observation, str], path: Path, policy: str) -> Record
 
 
 @main.command()
-@_set
+@set_option
 @click.option("--env", "env_id", help="Environment to replay it in; MODULE:ID imports the module.")
 @click.argument("path", type=click.Path(path_type=Path))
 def replay(path: Path, env_id: str | None, pairs: tuple[str, ...]) -> None:
@@ -245,7 +225,7 @@ def replay(path: Path, env_id: str | None, pairs: tuple[str, ...]) -> None:
     The recording may come from anyone: addresses, paths, programs and modules that it names are
     not used unless you give them yourself with --set and --env.
     """
-    settings = _settings(pairs)
+    settings = parsed(pairs)
     episodes = recorder.read(path)
     turns = sum(
         recorder.replay(e, env_id=env_id, **settings) for e in ProgressBar(episodes, unit="episode")
@@ -262,7 +242,7 @@ def serve(arguments: tuple[str, ...]) -> None:
 
 @main.command()
 @click.argument("env_id")
-@_set
+@set_option
 @click.option("--http", metavar="HOST:PORT", help="Serve over HTTP; without it, standard input.")
 @click.option("--text", is_flag=True, help="One tool, step, instead of the environment's own.")
 @click.option("--record", type=click.Path(path_type=Path), help="Record episodes to this folder.")
@@ -295,7 +275,7 @@ def mcp(
     address = None if http is None else _host_and_port(http)
     from agentgyms.adapters import mcp as tools
 
-    options = {"native": not text, "record": record, **_settings(pairs)}
+    options = {"native": not text, "record": record, **parsed(pairs)}
     if address is None:
         tools.serve(env_id, **options)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypedDict, get_origin, get_type_hints
@@ -16,6 +17,8 @@ _KEY_SHOWN: Final = 8
 MAX_OBSERVATION: Final = 16384
 MAX_ACTION: Final = 8192
 CUT_MARK: Final = "\n[... cut: {left_out} of {total} characters left out ...]"
+PLACEHOLDER: Final = re.compile(r"<\w[^<>]*>")
+"""A placeholder in an admissible action, such as `<query>` of `search[<query>]`."""
 
 Observation = str | dict[str, Any]
 

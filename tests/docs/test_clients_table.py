@@ -12,7 +12,6 @@ ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| (\d+) \| ([^|]+) \| [^|]+ \|$", re.
 ROWS = [found.groups() for found in ROW.finditer(PAGE.partition("## Other projects")[2])]
 EXAMPLES = sorted((doc_blocks.ROOT / "examples/clients").glob("*.py"))
 PACKAGES = {
-    "OpenEnv": "openenv-core",
     "SkyRL-gym": "skyrl-gym",
     "Tinker's cookbook": "tinker_cookbook",
     "pydantic-ai": "pydantic-ai-slim",

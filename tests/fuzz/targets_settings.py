@@ -7,7 +7,7 @@ from typing import Any
 
 from fuzz_target import Broken, target, written
 
-from agentgyms.cli.main import _settings
+from agentgyms.cli.settings import parsed
 from agentgyms.core.errors import BadOption
 from harness.config import (
     RECIPES,
@@ -96,4 +96,4 @@ def settings_json(data: bytes) -> Any:
     kind="text")  # fmt: skip
 def environment_settings(data: bytes) -> Any:
     """Arguments of `agentgyms` after `--set` are taken or refused."""
-    return _settings(tuple(data.decode("utf-8", "surrogateescape").split("\n")))
+    return parsed(tuple(data.decode("utf-8", "surrogateescape").split("\n")))
