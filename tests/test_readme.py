@@ -193,7 +193,7 @@ def test_make_clean_removes_what_git_ignores_but_no_results():
     removed = shown.stdout.split()
     ignored = (ROOT / ".gitignore").read_text().replace("/", "").split()
     left = {name for name in ignored if not fnmatch.filter(removed, name)}
-    assert left == {"runs", "evaluations", ".venv*.log"}
+    assert left == {"runs", "evaluations", "certificates", ".venv*.log"}
 
 
 def test_the_commands_of_the_readme_exist():

@@ -71,7 +71,8 @@ def test_another_split_counts_at_the_chosen_steps_or_is_left_out(tmp_path, caplo
     assert [one.figures["success"]["mean"] for one in loaded] == [0.5, 0.25]
     (only,) = load_all([other], Choice.parse("best"))
     assert only.split == SEEN
-    assert f"harness eval --model {other} --checkpoint best --split {UNSEEN}" in caplog.text
+    words = f"--model {other} --env agentgyms/ALFWorld-v0 --checkpoint best --split {UNSEEN}"
+    assert f"harness eval {words}" in caplog.text
     assert len(load_all([run, other], Choice.parse("last-1"))) == 3
 
 

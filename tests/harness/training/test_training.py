@@ -335,7 +335,7 @@ def test_the_command_line(tmp_path):
     assert json.loads(shown.output)["method"]["credit"]["gamma"] == 0.95
     assert runner.invoke(main, ["train"]).exit_code == 2
     run_folder = str(tmp_path / "cli")
-    for extra in (["--set", "run.steps=9"], ["--print-config"], ["corridor-tiny"]):
+    for extra in (["--seeds", "2"], ["--print-config"], ["corridor-tiny"]):
         assert runner.invoke(main, ["train", "--resume", run_folder, *extra]).exit_code == 2
     with pytest.raises(ResultError, match="neither an evaluation nor a training run"):
         runner.invoke(main, ["report", str(tmp_path)], catch_exceptions=False)

@@ -515,7 +515,7 @@ def test_no_browser_on_the_path(monkeypatch):
 @pytest.mark.parametrize("package", ["selenium", "flask", "env_servers"])
 def test_no_package(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(DependencyNotInstalled, match=r"agentgyms\[browser\]"):
+    with pytest.raises(DependencyNotInstalled, match=r"pip install .*\[browser\]"):
         WebShopBrowserEnv(browser_binary=sys.executable, driver_binary=sys.executable)
 
 
