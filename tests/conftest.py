@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import shutil
 import signal
+import sys
 from collections import Counter
 
 import harness_calls
@@ -82,6 +84,21 @@ def own_signals():
     for one, handler in before.items():
         if signal.getsignal(one) is not handler:
             signal.signal(one, handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """Blame no test for a finalizer that ran amid a parser's recursion, and found no stack left.
+
+    Python collects garbage at any call, also as deep as text that is nested too deep is parsed;
+    pytest's own hook fails there too.
+    """
+    sys.unraisablehook = functools.partial(_unraisable, sys.unraisablehook)
+
+
+def _unraisable(hook, told) -> None:
+    if told.exc_type is not RecursionError:
+        hook(told)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
