@@ -28,7 +28,7 @@ RUN python -m venv --without-pip /opt/agentgyms \
     && python -m venv --without-pip /opt/tools \
     && python -m pip --python /opt/tools/bin/python install --no-deps --only-binary :all: \
         --require-hashes -r docker/requirements-build.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE agentgyms_tasks.py ./
 COPY agentgyms agentgyms
 COPY env_servers env_servers
 # The command `harness` goes, for the package of this name stays outside of the image.
