@@ -58,7 +58,7 @@ def metrics(data: bytes) -> Any:
 
     file = written(data, "measured/metrics.jsonl")
     log = MetricsLog(file.parent, 1)
-    return log.kept, file.read_bytes()
+    return log.spent, file.read_bytes()
 
 
 @cache

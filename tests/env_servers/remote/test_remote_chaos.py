@@ -213,7 +213,7 @@ def test_when_all_is_lost_the_error_says_what_to_do(ground, url_count, vector):
         assert f"{server.url} (Connection refused" in said
     assert "patience.lost_s is 1" in said
     assert "the same call goes on with it" in said
-    assert f"python -m env_servers {LEDGER} --port {servers[0].port}" in said
+    assert f"python -m env_servers MODULE:{LEDGER} --port {servers[0].port}" in said
     servers[0].start()
     turn = env.step(action)[4]["turn"]
     assert (turn == 2).all() if vector else turn == 2
