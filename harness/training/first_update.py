@@ -105,12 +105,17 @@ def drift_of(logprob: torch.Tensor, batch: TokenBatch) -> Drift:
     return Drift(float(distance.max()), float(distance.sum()))
 
 
-def alarm_of(config: Config, policy: Policy) -> FirstUpdateAlarm | None:
+def alarm_of(
+    config: Config, policy: Policy, *, is_resumed: bool = False
+) -> FirstUpdateAlarm | None:
     """Return the alarm of a run; None if its first ratios need not be 1.
 
     They differ from 1 if another engine or older weights sample, if the rollouts are not the
-    policy's, or if adapters have dropout in the update alone.
+    policy's, or if adapters have dropout in the update alone. A gateway's resumed run learns first
+    from the rollouts that its checkpoint has kept, which were played before the last update.
     """
+    if is_resumed and config.rollout.gateway is not None:
+        return None
     rollout = config.rollout
     on_policy = has_old_logprobs(config) and rollout.backend == "hf" and not rollout.ahead
     if not on_policy or drops_in_learning(policy.model):

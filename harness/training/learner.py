@@ -242,7 +242,9 @@ class Learner:
         )
 
 
-def make_learner(config: Config, policy: Policy, reference: Policy | None) -> Learner:
+def make_learner(
+    config: Config, policy: Policy, reference: Policy | None, *, is_resumed: bool = False
+) -> Learner:
     """Return the learner of a run; the reference serves its KL penalty, if it has one."""
     loss = loss_settings(config)
     return Learner(
@@ -254,7 +256,7 @@ def make_learner(config: Config, policy: Policy, reference: Policy | None) -> Le
         config.agent.temperature,
         steps=config.run.steps,
         correction=update_correction(config),
-        alarm=alarm_of(config, policy),
+        alarm=alarm_of(config, policy, is_resumed=is_resumed),
     )
 
 

@@ -96,7 +96,7 @@ class Trainer:
             folder.path,
         )
         self._ahead = self._player if isinstance(self._player, AheadPlayer) else None
-        self.learner = make_learner(config, policy, reference)
+        self.learner = make_learner(config, policy, reference, is_resumed=resumed is not None)
         self._recomputes = recomputes(config)
         decay = config.policy.ema
         self._average = None if decay is None else WeightAverage(policy, decay)

@@ -193,11 +193,16 @@ def test_the_figure_is_told_and_what_may_differ():
 
 
 def test_only_runs_that_are_on_policy_have_an_alarm(policy, tmp_path):
-    def has(*fields, own=policy):
-        return alarm_of(configs.load("corridor-tiny", list(fields)), own) is not None
+    def has(*fields, own=policy, resumed=False):
+        config = configs.load("corridor-tiny", list(fields))
+        return alarm_of(config, own, is_resumed=resumed) is not None
 
     assert has()
     assert has("method.name='grpo'", "optimizer.epochs=2", "rollout.old_logprobs='recompute'")
+    assert has(resumed=True)
+    behind = ("agent.context='transcript'", "rollout.gateway='127.0.0.1:0'")
+    assert has(*behind)
+    assert not has(*behind, resumed=True), "its checkpoint has rollouts of the policy before it"
     assert not has("rollout.ahead=1")
     assert not has("rollout.backend='vllm'")
     assert not has(f"rollout.recorded=['{tmp_path}/x.jsonl']")
