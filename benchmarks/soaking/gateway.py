@@ -59,9 +59,10 @@ class GatewaySoak:
             stack.callback(lambda: gateway.process.kill())
             try:
                 self._play(server.url)
-                last = gateway.life
-                gateway.let_expire()
-                whole = self._await_quiet()
+                last, whole = gateway.life, 0
+                if not gateway.has_ended:  # by itself, which is an error
+                    gateway.let_expire()
+                    whole = self._await_quiet()
             finally:
                 gateway.end()
         self.check(last, whole)
@@ -93,7 +94,9 @@ class GatewaySoak:
         seconds = self.chosen.minutes * 60
         with tqdm(total=round(seconds), unit="s", desc="soak", disable=None) as bar:
             while True:
-                now, failed = time.monotonic() - begun, schedule.errors or self.ledger.errors
+                now = time.monotonic() - begun
+                errors = (schedule.errors, self.ledger.errors, self.gateway.errors)
+                failed = any(errors) or self.gateway.has_ended
                 if now >= seconds and (failed or schedule.has_brought_all):
                     no_faults.set()
                 if not schedule.is_alive() and (failed or self._has_gone_on()):
@@ -114,7 +117,7 @@ class GatewaySoak:
     def _has_gone_on(self) -> bool:
         """Return whether this life is as old as those before, and a step has learned from it.
 
-        What earlier lives have left is learned first.
+        A life learns first from the rollouts that earlier ones have left.
         """
         life = self.gateway.life
         if self.lives.get(life, [(0.0, 0)])[-1][0] < self.gateway.restart_s:

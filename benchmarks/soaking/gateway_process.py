@@ -164,6 +164,11 @@ class GatewayProcess:
         return self._process
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the process of this life has ended by itself."""
+        return self.is_ready.is_set() and self.process.poll() is not None
+
+    @property
     def age_s(self) -> float:
         """Seconds since the process answered first; 0 while it does not."""
         return time.monotonic() - self.ready_at if self.is_ready.is_set() else 0.0

@@ -38,7 +38,7 @@ class MetricsLog:
         """Drop the records of steps that run again."""
         self._path, self._trackers = folder / "metrics.jsonl", trackers
         self.spent = 0.0
-        # One record at a time: a long run's records are larger than its model.
+        # One record at a time: those of a long run would fill the memory.
         with writing.replacing(self._path) as file:
             for record in _records(self._path) if resume_step is not None else ():
                 if record["step"] <= resume_step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -45,12 +46,13 @@ def state(config: Config) -> str:
     now = resolve(configs.replace(config, policy=policy, agent=agent))
     changed = differences(_settings(before), _settings(now))
     if changed:
-        is_length = len(changed) == 1 and changed[0].startswith("run.steps ")
-        longer = f"train it to step {config.run.steps} with --resume {folder.path} --set run.steps="
+        remedy = "choose another name with --set run.name=..., or delete the folder"
+        if len(changed) == 1 and changed[0].startswith("run.steps "):
+            steps, path = config.run.steps, shlex.quote(str(folder.path))
+            longer = f"train it to step {steps} with --resume {path} --set run.steps={steps}"
+            remedy = f"{longer}, {remedy}"
         raise ConfigError(
-            f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; "
-            + f"{longer}{config.run.steps}, " * is_length
-            + "choose another name with --set run.name=..., or delete the folder"
+            f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; {remedy}"
         )
     saved = checkpoints.find_all(folder.path)
     return FINISHED if saved and saved[-1].step >= config.run.steps else UNFINISHED

@@ -33,6 +33,8 @@ SETTINGS = [
     "rollout.tasks_per_step=1",
     "rollout.group_size=2",
     "warmstart.steps=2",
+    "optimizer.learning_rate=0.1",  # far, so that another policy is another one
+    "optimizer.mini_batches=1",  # the first update is of all rows
     "log.outputs=[]",
 ]
 
@@ -198,3 +200,18 @@ def test_a_run_that_is_killed_before_its_first_step_knows_what_was_cut_off(run):
     assert ask(f"{run.gateway}/v1/rollouts")[1]["begun_groups"] == 0
     refused(one, 410, "was cut off when the run was interrupted")
     run.walk("one", "one-b", "right").end()
+
+
+def test_what_an_earlier_policy_has_played_is_learned_from(run):
+    """Ratios of a new run's first update must be 1; those of kept rollouts need not."""
+    wins = [*["right"] * 6, "open door"]
+    run.walk("kept", "kept-a", *wins).end()
+    for group in ("one", "two"):
+        run.walk(group, f"{group}-a", *wins).end()
+        run.walk(group, f"{group}-b", "left").end()
+    run.until(lambda: [one.step for one in checkpoints.find_all(run.folder)][-1:] == [2])
+    run.kill()
+    run.start("train", "--resume", str(run.folder))
+    run.walk("kept", "kept-b", "left").end()
+    run.until(lambda: run.steps() == [1, 2, 3])
+    assert [won for _, won in played(run, 3)] == [True, False]
