@@ -51,9 +51,8 @@ def state(config: Config) -> str:
             steps, path = config.run.steps, shlex.quote(str(folder.path))
             longer = f"train it to step {steps} with --resume {path} --set run.steps={steps}"
             remedy = f"{longer}, {remedy}"
-        raise ConfigError(
-            f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; {remedy}"
-        )
+        told = "; ".join(changed[:_SHOWN])
+        raise ConfigError(f"{folder.path} holds a run with other settings: {told}; {remedy}")
     saved = checkpoints.find_all(folder.path)
     return FINISHED if saved and saved[-1].step >= config.run.steps else UNFINISHED
 
