@@ -52,6 +52,9 @@ class TurnTable:
     # Divergence from a teacher: k1 summed over the response's tokens, or None.
     teacher_kl: Floats | None = None
     length: Floats | None = None  # tokens of the response, or None
+    # Squared length of the gradient of log pi by the logits, summed over the response's tokens, or
+    # None.
+    energy: Floats | None = None
     # Mean return of continuations from right before the turn, or None.
     state_value: Floats | None = None
     # Atoms of the goal before and after the action: a mapping of names to True, False or a share in
@@ -111,9 +114,12 @@ class TurnTable:
         """Refuse a table that lacks a column with a `TableError`, which names it and `who`."""
         for name in columns:
             if getattr(self, name, (self.extra or {}).get(name)) is None:
+                remedy = "train with a method whose annotator fills it"
+                if name in ATOMS:
+                    remedy = "play an environment that tells info['atoms']"
                 raise TableError(
                     f"{who} needs the column {name!r}, which this table lacks: give it to "
-                    "TurnTable.from_columns, or train with a method whose annotator fills it"
+                    f"TurnTable.from_columns, or {remedy}"
                 )
 
     @property
@@ -243,7 +249,8 @@ def _check_branches(parent: Ints, branch_turn: Ints, starts: Ints, group: Ints) 
 _WHOLE: Final = ("rollout", "group", "turn", "parent", "branch_turn")
 _FLAGS: Final = ("success", "valid", "failed", "ends_turn")
 _KEYS: Final = ("state_key", "next_state_key", "action_key", "text")
-_ATOMS: Final = ("atoms", "next_atoms")
+ATOMS: Final = ("atoms", "next_atoms")
+"""Columns that rollouts bring; no annotator fills them."""
 _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(_WHOLE, np.int64),
     **dict.fromkeys(_FLAGS, np.bool_),
@@ -255,7 +262,7 @@ def _typed(name: str, column: Any) -> NDArray[Any]:
     """Return a column in its type; nothing is rounded, and no text is read as a number."""
     if name in _KEYS:
         return _keys(name, column)
-    if name in _ATOMS:
+    if name in ATOMS:
         return _mappings(name, column)
     try:
         given = np.asarray(column)
