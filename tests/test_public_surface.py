@@ -33,7 +33,7 @@ MODULES = {
     "agentgyms.remote": "HttpTransport InProcessTransport Patience RemoteEnv RemoteVectorEnv Reply "
     "Transport",
     "agentgyms.testing": "INFO_TYPES JUNK_ACTIONS assert_equal_episodes check_determinism "
-    "check_env check_forks check_group check_info check_remote_parity check_snapshot check_vector "
+    "check_env check_forks check_group check_info check_leaks check_remote_parity check_snapshot check_vector "
     "play",
     "agentgyms.tools": "ANY_ACTION Argument BadCall Tool ToolCall Tools",
     "env_servers": "Server create_app",

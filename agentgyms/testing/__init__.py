@@ -10,6 +10,7 @@ them from your tests.
 
 from agentgyms.core.outcome import INFO_TYPES
 from agentgyms.testing.forks import check_forks
+from agentgyms.testing.leaks import check_leaks
 from agentgyms.testing.playing import JUNK_ACTIONS, assert_equal_episodes, play
 from agentgyms.testing.several import check_group, check_remote_parity, check_vector
 from agentgyms.testing.single import check_determinism, check_env, check_info, check_snapshot
@@ -23,6 +24,7 @@ __all__ = [
     "check_forks",
     "check_group",
     "check_info",
+    "check_leaks",
     "check_remote_parity",
     "check_snapshot",
     "check_vector",

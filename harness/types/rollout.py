@@ -114,8 +114,8 @@ class Turn:
     progress: float
     image: Image | None = None
     summary: Completion | None = None
-    atoms: Mapping[str, float] = field(default_factory=dict)
-    next_atoms: Mapping[str, float] = field(default_factory=dict)
+    atoms: Mapping[str, float] = field(default_factory=dict, repr=False)
+    next_atoms: Mapping[str, float] = field(default_factory=dict, repr=False)
     oracle: str = field(default="", compare=False)
     next_oracle: str = field(default="", compare=False)
 

@@ -34,6 +34,7 @@ def make(**kwargs):
 def test_corridor_keeps_the_contract():
     testing.check_env(make)
     testing.check_env(lambda: make(oracle=True, split="valid_seen"))
+    testing.check_leaks(lambda: make(render_mode="ansi"))
     testing.check_determinism(make)
     testing.check_snapshot(make)
     testing.check_forks(lambda: make(oracle=True), points=100)
@@ -232,6 +233,10 @@ class Broken(CorridorEnv):
             "progress": {"progress": 2.0},
             "metrics": {"metrics": {"steps": 3}},
             "score": {"score": math.nan},
+            "atom": {"atoms": {"door": 2.0}},
+            "atom's name": {"atoms": {"": True}},
+            "solved": {"atoms": {"door": False}},
+            "names": {"atoms": {f"door {self._position}": True}},
         }
         return outcome._replace(**changes.get(self.breaks, {}))
 
@@ -244,12 +249,28 @@ class Broken(CorridorEnv):
         ("progress", testing.check_env),
         ("metrics", testing.check_env),
         ("score", testing.check_env),
+        ("atom", testing.check_env),
+        ("atom's name", testing.check_env),
+        ("solved", testing.check_env),
+        ("names", testing.check_env),
     ],
 )
 def test_the_contract_tests_can_fail(breaks, check):
     broken = type("Broken", (Broken,), {"breaks": breaks})
     with pytest.raises(AssertionError):
         check(lambda: broken())
+
+
+def test_the_test_of_leaks_can_fail():
+    class Telling(CorridorEnv):
+        """A corridor that tells its goal's atoms."""
+
+        def _info(self, outcome, observation, turn):
+            info = super()._info(outcome, observation, turn)
+            return info | {"feedback_text": " ".join(info["atoms"])}
+
+    with pytest.raises(AssertionError, match="atoms are in info"):
+        testing.check_leaks(lambda: Telling())
 
 
 def test_the_snapshot_test_can_fail():

@@ -18,6 +18,7 @@ from server_faults import CORRIDOR, FAULTY, TOKEN, Api, code, importable_environ
 from agentgyms import registration
 from agentgyms.core import arguments, images
 from agentgyms.core.errors import BadOption
+from agentgyms.envs.corridor import CorridorEnv
 from agentgyms.envs.searchqa.sources import closed_world_retriever
 from agentgyms.serving.addresses import is_loopback
 from env_servers import create_app
@@ -418,3 +419,43 @@ def test_pages_of_other_sites_may_not():
 def test_what_is_no_origin_is_refused(bad):
     with pytest.raises(BadOption, match="is no origin: expected a scheme and a host"):
         create_app(CORRIDOR, cors_origins=[bad])
+
+
+# --- the atoms of a goal -------------------------------------------------------------------------
+
+CANARY: Final = "canary-8e7b1f0d"
+
+
+@pytest.fixture
+def told(monkeypatch) -> Api:
+    """A server of corridors whose atoms have a name that nothing else has."""
+    outcome_of = CorridorEnv._outcome
+    planted = lambda *args, **kwargs: outcome_of(*args, **kwargs)._replace(atoms={CANARY: False})
+    monkeypatch.setattr(CorridorEnv, "_outcome", planted)
+    return Api(create_app(CORRIDOR, token=TOKEN), Authorization=f"Bearer {TOKEN}")
+
+
+def test_who_may_see_rewards_sees_atoms(told):
+    path = told.begun()
+    status, reply = told.step(path, "right", 1)
+    assert (status, reply["reward"], reply["info"]["atoms"]) == (200, 0.0, {CANARY: False})
+
+
+def test_who_has_no_token_sees_no_atoms(told):
+    path = told.begun()
+    told.step(path, "right", 1)
+    for method, end, body in (
+        ("GET", "", None),
+        ("GET", "/render", None),
+        ("GET", "/trajectory", None),
+        ("POST", "/step", {"action": "right", "turn": 2}),
+        ("POST", "/reset", {"seed": 0}),
+        ("POST", "/snapshot", {}),
+        ("POST", "/fork", {}),
+    ):
+        status, _ = told.call(method, f"{path}{end}", body, headers={})
+        assert status == 401, end
+        assert CANARY not in told.response.get_data(as_text=True)
+    for page in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/play"):
+        told.get(page, headers={})
+        assert CANARY not in told.response.get_data(as_text=True)

@@ -10,6 +10,7 @@ from ports import free_port
 
 import agentgyms
 from agentgyms.adapters.messages import image_urls
+from agentgyms.core.outcome import for_agents
 from agentgyms.core.serialization import encode_info
 from agentgyms.recording import recorder
 from agentgyms.registration import env_class
@@ -35,14 +36,14 @@ def expert_episode(env_id, seed, **kwargs):
     env, tools = gym.make(env_id, **kwargs), env_class(env_id).tools
     expert = agentgyms.expert(env)
     observation, info = env.reset(seed=seed)
-    calls, told, over = [], [(observation, {"info": encode_info(info)})], False
+    calls, told, over = [], [(observation, {"info": encode_info(for_agents(info))})], False
     while not over:
         action = expert(observation, info)
         calls.append(tools.call(action))
         observation, reward, terminated, truncated, info = env.step(action)
         over = terminated or truncated
         turn = {"reward": reward, "terminated": terminated, "truncated": truncated}
-        told.append((observation, {**turn, "info": encode_info(info)}))
+        told.append((observation, {**turn, "info": encode_info(for_agents(info))}))
     env.close()
     return calls, told
 

@@ -71,6 +71,29 @@ def test_entropy_and_divergence_are_those_of_each_turn_alone(policy, context, ro
     assert not annotators.make("reference_kl", {}, same).annotate(table, rollouts).kl.any()
 
 
+def energies(policy, turn, temperature):
+    """The squared length of the gradient of log pi by the logits, from the logits themselves."""
+    said = turn.completion
+    ids = torch.tensor([[*said.prompt_ids, *said.response_ids]])
+    with torch.no_grad():
+        logits = policy.model(input_ids=ids).logits[0, len(said.prompt_ids) - 1 : -1].double()
+    gradient = -torch.softmax(logits / temperature, dim=-1)
+    gradient[torch.arange(len(gradient)), torch.tensor(said.response_ids)] += 1.0
+    return gradient.square().sum(-1).numpy()
+
+
+@pytest.mark.parametrize(("context", "rows"), SOME_KINDS)
+def test_energies_are_squared_gradients_by_the_logits(policy, context, rows):
+    rollouts, temperature = some_rollouts(policy, context), 0.7
+    told = AnnotatorContext(policy, None, context, rows, temperature=temperature, max_tokens=100)
+    table = annotators.make("energy", {}, told).annotate(table_of(rollouts, rows), rollouts)
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    expected = [energies(policy, turn, temperature) for turn in turns]
+    if rows == "turn":
+        expected = [[found.sum()] for found in expected]
+    assert table.energy == pytest.approx(np.concatenate(expected), abs=1e-5)
+
+
 @pytest.mark.parametrize(("context", "rows"), KINDS)
 def test_environments_rewards_are_process_rewards_without_the_outcome(policy, context, rows):
     rollouts = some_rollouts(policy, context)

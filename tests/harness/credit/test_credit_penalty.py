@@ -24,8 +24,8 @@ READS_VALIDITY = {
     "imitation": {"valid_only": False},
 }
 """Estimators that invalid turns matter to beside the penalty, and the settings that end that."""
-ENDS_APART = {"graft": {"sinks": "outcome"}}
-"""Estimators to which an end is its state: here successes and failures end in one."""
+ENDS_APART = {"graft": {"sinks": "outcome", "norm": "mean"}}
+"""Estimators to which an end is its state: here all end in one, and two ends scale to one and -1."""
 COUNTS_INVALID_AS_ONE = ("ecpo",)
 """Estimators to which all invalid actions of a state are one action."""
 INVALID_NEVER_WINS = ("dpo", "ipo", "kto")

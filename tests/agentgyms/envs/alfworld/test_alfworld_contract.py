@@ -16,6 +16,7 @@ def make(request):
 
 def test_environment(make):
     testing.check_env(make)
+    testing.check_leaks(make)
 
 
 def test_determinism(make):

@@ -13,8 +13,9 @@ import agentgyms
 from agentgyms.core.errors import BadOption
 from agentgyms.core.outcome import INFO_TYPES
 from agentgyms.envs.appworld.env import AppWorldEnv
-from agentgyms.envs.appworld.sandbox import executors
+from agentgyms.envs.appworld.sandbox import code_check, executors
 from agentgyms.envs.appworld.sources import scenario_of
+from agentgyms.envs.appworld.world import Report
 
 DONE = "apis.supervisor.complete_task()"
 
@@ -340,3 +341,28 @@ def test_processes_go_with_their_environment():
 
 def test_every_info_has_the_contracts_keys(env):
     assert set(env.step("1")[4]) == set(INFO_TYPES)
+
+
+PRINTS_ALL = """
+import gc, os, sys
+frame, seen = sys._getframe(), [repr(dict(os.environ)), repr(sys.argv), repr(globals())]
+while frame:
+    seen, frame = [*seen, repr(frame.f_locals), repr(frame.f_code.co_consts)], frame.f_back
+kinds = (str, bytes, dict, list, tuple)
+seen += [repr(o) for o in gc.get_objects() if type(o) in kinds and len(o) < 500]
+print(len(seen) > 100, sum("".join(["can", "ary"]) in text for text in seen))
+"""
+"""Code that looks through its whole process for a word that it does not hold itself."""
+
+
+def test_code_that_prints_all_that_it_reaches_finds_no_atoms(monkeypatch):
+    monkeypatch.setattr(code_check, "refusal", lambda code: None)
+    monkeypatch.setattr(Report, "atoms", property(lambda report: {"canary": report.success}))
+    env = AppWorldEnv(split="sample", score="turn", max_turns=4)
+    env.reset(seed=0)
+    for code in ("print(dir(), globals())", PRINTS_ALL, PRINTS_ALL):
+        observation, *_, info = env.step(code)
+        assert info["atoms"] == {"canary": False}
+        assert "canary" not in observation + info["feedback_text"]
+    assert observation.strip() == "True 0"
+    env.close()

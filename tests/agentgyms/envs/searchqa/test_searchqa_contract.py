@@ -28,6 +28,7 @@ def make(request, tmp_path):
 
 def test_environment(make):
     testing.check_env(make)
+    testing.check_leaks(make)
 
 
 def test_determinism(make):

@@ -264,6 +264,7 @@ def kind(request):
 def test_the_environment_keeps_the_contract(kind):
     env_id, kwargs = kind
     testing.check_env(lambda: gym.make(env_id, **{"rooms": 40, **kwargs}))
+    testing.check_leaks(lambda: gym.make(env_id, **{"rooms": 40, **kwargs}))
 
 
 def test_determinism_and_snapshots(kind):

@@ -46,6 +46,7 @@ def play(env, actions):
 def test_it_keeps_the_contract(kwargs):
     maker = lambda: gym.make(ENV_ID, split="sample", oracle=True, **kwargs)
     testing.check_env(maker)
+    testing.check_leaks(maker)
     testing.check_determinism(maker)
     testing.check_snapshot(maker)
     testing.check_group(lambda: agentgyms.make_group(ENV_ID, 4, **kwargs))

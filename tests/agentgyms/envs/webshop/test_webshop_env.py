@@ -47,6 +47,7 @@ def expert(env):
 
 def test_environment(make):
     testing.check_env(make)
+    testing.check_leaks(make)
 
 
 def test_determinism(make):
