@@ -68,6 +68,9 @@ def test_the_environment_of_the_page_keeps_the_contract(tmp_path):
     assert sum(bool(line.strip()) for line in body.splitlines()) <= 40
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "check.py"], cwd=tmp_path, env=env, check=True, timeout=120)
+    told = "import guess_atoms as g; from agentgyms import testing; "
+    told += "testing.check_env(g.GuessWithAtoms); testing.check_leaks(g.GuessWithAtoms)"
+    subprocess.run([sys.executable, "-c", told], cwd=tmp_path, env=env, check=True, timeout=120)
 
 
 @pytest.mark.slow

@@ -33,8 +33,8 @@ MODULES = {
     "agentgyms.remote": "HttpTransport InProcessTransport Patience RemoteEnv RemoteVectorEnv Reply "
     "Transport",
     "agentgyms.testing": "INFO_TYPES JUNK_ACTIONS assert_equal_episodes check_determinism "
-    "check_env check_forks check_group check_info check_leaks check_remote_parity check_snapshot check_vector "
-    "play",
+    "check_env check_forks check_group check_info check_leaks check_remote_parity check_snapshot "
+    "check_vector play",
     "agentgyms.tools": "ANY_ACTION Argument BadCall Tool ToolCall Tools",
     "env_servers": "Server create_app",
     "harness.credit": "TurnTable check get names",
@@ -131,7 +131,8 @@ CODES = (
 )
 
 INFO = (
-    "action_key admissible_actions admissible_complete atoms family feedback feedback_text goal metrics "
+    "action_key admissible_actions admissible_complete atoms family feedback feedback_text goal "
+    "metrics "
     "observation_key progress score split state_key success task_id turn"
 )
 

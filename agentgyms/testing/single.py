@@ -118,10 +118,11 @@ def check_atoms(info: dict[str, Any], before: dict[str, Any]) -> None:
     """
     atoms = info["atoms"]
     for name, value in atoms.items():
-        assert type(name) is str and name.strip(), f"an atom's name is {name!r}"
-        assert type(value) in (bool, float) and 0 <= value <= 1, (
-            f"atom {name!r} is {value!r}, expected True, False or a float in [0, 1]"
-        )
+        assert isinstance(name, str), f"an atom's name is {name!r}, expected a string"
+        assert name.strip(), "an atom's name is blank"
+        plain = type(value) in (bool, float)
+        share = plain and 0 <= value <= 1
+        assert share, f"atom {name!r} is {value!r}, expected True, False or a float in [0, 1]"
         assert value is not False or not info["success"], (
             f"atom {name!r} is False although the task is solved"
         )

@@ -40,7 +40,7 @@ def earned(turns: TurnTable) -> tuple[Floats, Floats]:
     assert turns.next_atoms is not None
     before, after = [0.0] * len(turns), [0.0] * len(turns)
     start: Mapping[str, float] = {}
-    for row, (atoms, turn) in enumerate(zip(turns.next_atoms.tolist(), turns.turn.tolist())):
+    for row, (atoms, turn) in enumerate(zip(turns.next_atoms, turns.turn, strict=True)):
         if turn == 0:
             start = turns.atoms[row] if turns.atoms is not None else {}
         else:

@@ -94,8 +94,9 @@ class ALFWorldEnv(TextEnv):
     | `oracle` | `False` | put the experts' next actions and the way left into `info["oracle"]` |
 
     Reward is 1 on the turn that reaches the goal and 0 on every other; that turn terminates the
-    episode. `info["atoms"]` are the goal's literals (`clean`, `in place`), for the choice of objects
-    that is nearest to it, and `info["progress"]` is the share that holds. Families: `pick`, `look`, `clean`, `heat`, `cool`, `pick2`.
+    episode. `info["atoms"]` are the goal's literals (`clean`, `in place`), for the choice of
+    objects that is nearest to it, and `info["progress"]` is the share that holds. Families: `pick`,
+    `look`, `clean`, `heat`, `cool`, `pick2`.
 
     | split | official | generated, for each size of room |
     |---|---|---|

@@ -271,7 +271,7 @@ class SokobanEnv(TextEnv):
 
     def _atoms(self) -> dict[str, bool | float]:
         """Return whether a box is on each target; targets are numbered row by row."""
-        targets, covered = self._state.room.targets, {}
+        targets, covered = self._state.room.targets, dict[str, bool | float]()
         while targets:
             target = targets & -targets
             covered[f"target {len(covered) + 1}"] = bool(self._state.boxes & target)

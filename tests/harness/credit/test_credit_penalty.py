@@ -25,7 +25,7 @@ READS_VALIDITY = {
 }
 """Estimators that invalid turns matter to beside the penalty, and the settings that end that."""
 ENDS_APART = {"graft": {"sinks": "outcome", "norm": "mean"}}
-"""Estimators to which an end is its state: here all end in one, and two ends scale to one and -1."""
+"""Estimators to which an end is its state: here all end in one, and two ends scale to +-1."""
 COUNTS_INVALID_AS_ONE = ("ecpo",)
 """Estimators to which all invalid actions of a state are one action."""
 INVALID_NEVER_WINS = ("dpo", "ipo", "kto")

@@ -19,10 +19,10 @@ def otb(turns: TurnTable, shared: Shared, *, zero_tail: bool = True) -> Floats:
     """Return from each token on less the group's mean at its index, by energy. Shape [N].
 
     A_t = G_t - B_t, with B_t = (sum of G_t W_t) / (sum of W_t) over the group's rollouts that have
-    a row of this index, 0 without energy. W_t, the realised energy, is the sum up to t of the column `energy`,
-    1 - 2 pi + sum of squares of the distribution that the token was drawn from: the squared length
-    of the gradient of log pi by the logits. Rows are tokens (see `harness.credit.tokens`), as in
-    the reference, or turns, whose energy is the sum over theirs.
+    a row of this index, 0 without energy. W_t, the realised energy, is the sum up to t of the
+    column `energy`, 1 - 2 pi + sum of squares of the distribution that the token was drawn from:
+    the squared length of the gradient of log pi by the logits. Rows are tokens (see
+    `harness.credit.tokens`), as in the reference, or turns, whose energy is the sum over theirs.
     Reference: Optimal Token Baseline, arXiv:2602.07078, as verl has it
     (`compute_multi_turn_optimal_token_baseline_advantage` of verl/trainer/ppo/core_algos.py,
     docs/algo/otb.md), without rollout importance weights.

@@ -60,9 +60,8 @@ def turn_credit(
     before, after, known = shares(turns)
     progress = after - before  # v, [N]
     if start == "first":
-        seen = np.cumsum(known)
-        earlier = (seen - known)[turns.starts][turns.rollout]  # known rows of rollouts before
-        progress[known & (seen - earlier == 1)] = 0.0
+        rows = np.flatnonzero(known)
+        progress[rows[np.unique(turns.rollout[rows], return_index=True)[1]]] = 0.0
     reward, _ = shared.penalised(turns)
     scores = np.bincount(turns.rollout, weights=reward + progress).astype(np.float64)  # [R]
     group = encode(turns.group[turns.starts])
