@@ -412,6 +412,13 @@ def sharper(folder, tmp_path):
     return tmp_path / "sharper"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pgpo", "graft", "mt_grpo", "turn_credit", "procredit", "otb"])
+def test_the_newest_methods_take_ten_steps(warm, tmp_path, name):
+    trainer = run(corridor(warm, tmp_path, name, "run.steps=10"))
+    check_figures(name, steps_of(trainer), 10)
+
+
 NEEDS_ANSWERS = ("igpo",)
 """Methods for environments with a golden answer, which the household has not."""
 
