@@ -8,6 +8,7 @@ from agentgyms.core.errors import AgentGymsError
 from harness import annotators, credit, losses
 from harness import config as configs
 from harness.config import methods
+from harness.credit.table import ATOMS
 from harness.preflight import checks, defaults
 from harness.training import setup
 from harness.types.errors import ConfigError
@@ -185,7 +186,7 @@ def test_the_table_of_methods_refers_to_what_exists(name):
     assert row.actor in methods.ACTORS
     assert row.rows in ("turn", "token")
     filled = {c for a in resolved.method.annotators for c in annotators.columns(a)}
-    assert set(credit.registry.needs(row.estimator, row.credit)) <= filled
+    assert set(credit.registry.needs(row.estimator, row.credit)) <= filled | {*ATOMS}
     assert set(row.annotators) == set(resolved.method.annotators), "none is idle, none is missing"
     assert json.loads(json.dumps(configs.to_dict(resolved))), "a run can keep it"
 
@@ -246,6 +247,7 @@ def test_who_needs_the_policy_before_training():
     needing = {name for name in methods.METHODS if defaults.needs_reference(from_row(name))}
     without = {"reinforce", "dr_grpo", "dapo", "gspo", "loop", "gvpo", "maxrl", "sft", "ei", "rae"}
     without |= {"oprl", "oprl_grpo", "oprl_reinforce_pp", "oprl_ground_truth", "distill"}
+    without |= {"turn_credit", "otb"}
     assert needing == methods.METHODS.keys() - without
 
 
