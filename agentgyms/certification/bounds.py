@@ -100,7 +100,7 @@ def _exact_figures(subject: Subject, policy: _Play) -> tuple[dict[str, float], f
         raise NotRun("chance takes part in turns, and exact values are not known: agentgyms.exact")
     found: list[dict[str, float]] = []
     for start in subject.starts:
-        world.reset(seed=start.seed, options={"task_id": start.task_id})
+        subject.world.reset(seed=start.seed, options={"task_id": start.task_id})
         model = enumerate_states(world)
         best = model.optimal()
         table = np.zeros_like(best.policy)
