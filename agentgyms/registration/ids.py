@@ -22,6 +22,7 @@ ENVIRONMENTS: Final = {
     "agentgyms/AppWorld-v0": "agentgyms.envs.appworld.env:AppWorldEnv",
     "agentgyms/Corridor-v0": "agentgyms.envs.corridor:CorridorEnv",
     "agentgyms/FrozenLake-v0": "agentgyms.envs.games.frozen_lake:FrozenLakeEnv",
+    "agentgyms/TextCraft-v0": "agentgyms.envs.games.textcraft.env:TextCraftEnv",
     "agentgyms/SOTOPIA-v0": "agentgyms.envs.sotopia.env:SOTOPIAEnv",
     "agentgyms/SearchQA-v0": "agentgyms.envs.searchqa.env:SearchQAEnv",
     "agentgyms/Sokoban-v0": "agentgyms.envs.sokoban.env:SokobanEnv",
