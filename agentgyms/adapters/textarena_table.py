@@ -34,6 +34,10 @@ _OF_THE_STATE: Final = ("logs", "observations", "step_info")
 """What players have read or will read; it decides nothing."""
 
 
+_ENDLESS: Final = ("MarketEntryGame",)
+"""Games whose step never returns once both players have made two invalid moves."""
+
+
 class Broken(Exception):
     """The game failed in a move and must not be played on."""
 
@@ -63,14 +67,16 @@ class Table:
         self.over = False
 
     def _start(self, seed: int, counts: Sequence[int]) -> int:
-        refusal: Exception | None = None
+        refusal: Exception | str = ""
         for players in counts:
             try:
                 with _chance(f"{seed}"):
                     self._env.reset(num_players=players, seed=seed)
             except Exception as e:  # TextArena refuses by assertions, and whatever comes of it
                 refusal = e
-            else:
+                continue
+            # games of more players may start with one, and wait for the others for ever
+            if players > 1 or isinstance(self._env.state, textarena.SinglePlayerState):
                 return players
         raise BadOption(
             f"{self.game} cannot be started with 1 or 2 players: {type(refusal).__name__}: "
@@ -85,7 +91,10 @@ class Table:
     def read(self, seat: int) -> str:
         """Return what a player has not read yet, as TextArena's agents read it."""
         state = self._env.state
-        unread, state.observations[seat] = state.observations[seat], []
+        if seat == self.seat and not self.over:
+            _, unread = self._env.get_observation()  # some games add to it here
+        else:
+            unread, state.observations[seat] = state.observations[seat], []
         names = {**state.role_mapping, textarena.GAME_ID: "GAME"}
         lines = [f"[{names.get(who, f'Player {who}')}] {text}" for who, text, _ in unread]
         if self.over and (reason := state.game_info[seat].get("reason")):
@@ -137,6 +146,8 @@ class Table:
 def _made(game: str) -> Any:
     if game not in ENV_REGISTRY:
         raise BadOption(f"TextArena has no game {game!r:.80}: ids are such as TicTacToe-v0")
+    if game.startswith(_ENDLESS):
+        raise BadOption(f"TextArena's {game} may never return from a step: play another game")
     try:
         return textarena.make(game)
     except Exception as e:  # missing word lists and keys, syntax of newer Pythons

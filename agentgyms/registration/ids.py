@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ENVIRONMENTS: Final = {
     "agentgyms/ALFWorld-v0": "agentgyms.envs.alfworld.env:ALFWorldEnv",
     "agentgyms/AppWorld-v0": "agentgyms.envs.appworld.env:AppWorldEnv",
+    "agentgyms/BabyAI-v0": "agentgyms.envs.games.babyai.env:BabyAIEnv",
     "agentgyms/Blackjack-v0": "agentgyms.envs.games.blackjack:BlackjackEnv",
     "agentgyms/Corridor-v0": "agentgyms.envs.corridor:CorridorEnv",
     "agentgyms/Countdown-v0": "agentgyms.envs.games.countdown:CountdownEnv",

@@ -14,6 +14,7 @@ from collections import Counter
 
 import textarena
 from textarena.envs.registration import ENV_REGISTRY
+from textarena.wrappers import LLMObservationWrapper
 
 import agentgyms.adapters.textarena as adapter
 from agentgyms.adapters import textarena_table
@@ -32,7 +33,14 @@ class Original:
     """TextArena's environment as its own agents see it."""
 
     def __init__(self, game, players, number):
-        self.env = textarena.make(game)
+        env, formats = textarena.make(game), []
+        while isinstance(env, textarena.Wrapper):
+            if isinstance(env, textarena.ActionWrapper):
+                formats.append(type(env))
+            env = env.env
+        self.env = LLMObservationWrapper(env)  # some games show agents less
+        for wrapper in reversed(formats):
+            self.env = wrapper(self.env)
         with textarena_table._chance(f"{number}"):
             self.env.reset(num_players=players, seed=number)
         self.done = False

@@ -14,7 +14,7 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.games.boards import Board
-from agentgyms.envs.games.game import Game
+from agentgyms.envs.games.game import Game, board_key
 from agentgyms.envs.games.textcraft import official, worlds
 from agentgyms.envs.games.textcraft.book import (
     Book,
@@ -112,7 +112,6 @@ class TextCraftEnv(Game):
     def _lay(self, task: Task) -> None:
         super()._lay(task)
         self._wanted, self._shown, _ = self.board
-        self._task_key = _key(self._name)
         whole = self._source == "official"
         self._book: Book = official.book() if whole else worlds.book_of(self.board)
 
@@ -189,7 +188,7 @@ class TextCraftEnv(Game):
 
     def key_of(self, state: Inventory) -> str:
         """Return the key of an inventory, whatever its order."""
-        return keys.state_key(self._task_key, *sorted(state))
+        return keys.state_key(board_key(self._name), *sorted(state))
 
     def progress(self, state: Inventory) -> float:
         """Return the done share of a shortest plan from the start."""
@@ -225,11 +224,6 @@ class TextCraftEnv(Game):
 @lru_cache(maxsize=1 << 16)
 def _left(book: Book, inventory: Inventory, goal: str) -> tuple[str, ...]:
     return plan(book, inventory, goal) or ()
-
-
-@lru_cache(maxsize=4096)
-def _key(name: tuple[Any, ...]) -> str:
-    return keys.state_key(*name)
 
 
 @lru_cache(maxsize=4096)
