@@ -54,6 +54,9 @@ class Dynamics(Protocol):
     def transitions(self, state: Any, action: str) -> Sequence[Transition]:
         """Return what an admissible action may lead to."""
 
+    def expert_in(self, state: Any, turn: int) -> str:
+        """Return the expert's action in a state after a number of turns."""
+
     def key_of(self, state: Any) -> str:
         """Return a state's `state_key`."""
 

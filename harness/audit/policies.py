@@ -7,8 +7,12 @@ import random
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agentgyms.core import experts
 from agentgyms.core.env import TextEnv
+from agentgyms.exact import Dynamics, Model
 from harness.rollouts.continuations import AgentContinuations, Continuation, ContinuationPlayer
 from harness.rollouts.episode import Episode
 from harness.rollouts.views import Decision, EpisodeView
@@ -70,6 +74,23 @@ class NoisyExpert:
             chances[best] = chances.get(best, 0.0) + 1 - self._noise
         return Chances(chances.get(action, 0.0), sum(p * p for p in chances.values()))
 
+    def table(self, env: Dynamics, model: Model, turn: int) -> NDArray[np.float64]:
+        """Return its probabilities in an enumerated environment, from a turn on. Shape [H, S, A].
+
+        Raises `ConfigError` if it plays another expert than the best one.
+        """
+        if self._kind != "best":
+            raise ConfigError(f"exact truth knows the expert 'best' alone, got {self._kind!r}")
+        acts = model.legal.sum(axis=1, keepdims=True)
+        random = self._noise * model.legal / np.maximum(acts, 1)
+        table = np.repeat(random[None], model.horizon, axis=0)
+        for t in range(model.horizon):
+            for number, (state, names) in enumerate(zip(model.states, model.actions, strict=True)):
+                if names:
+                    best = names.index(env.expert_in(state, turn + t))
+                    table[t, number, best] += 1 - self._noise
+        return table
+
     async def play_on(
         self, episode: Episode, seeds: Sequence[int]
     ) -> Awaitable[Sequence[Continuation]]:
@@ -100,6 +121,7 @@ class NoisyExpert:
         rng, rewards, over = random.Random(seed), list[float](), False
         twin = env.fork()
         try:
+            twin.redraw(seed)
             while not over:
                 action = self.choose(twin, info, rng)
                 _, reward, terminated, truncated, info = twin.step(action)

@@ -4,6 +4,7 @@ With pi the policy that played, s the environment's state and h the policy's oth
 h) is the mean return of K continuations from a fork right before the turn, in which the turn's
 action is drawn anew. The advantage of turn t is A = r_t + gamma V(s_t+1, h_t+1) - V(s_t, h_t), with
 V = 0 after the end. Equal states with equal h and as many turns left share their continuations.
+Where an environment knows its transitions and the policy its probabilities, V can be exact instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.audit.exact_returns import ExactReturns
 from harness.audit.policies import AuditPolicy, Chances
 from harness.credit.table import TurnTable
 from harness.rollouts.collect import collect_episodes
@@ -43,6 +45,8 @@ class TruthOptions:
     reward: str = "success"  # one of `REWARDS`, for truth and methods
     gamma: float = 1.0  # discount of each later turn, in (0, 1]
     reward_scale: float = 10.0  # for the methods; the papers train on 10
+    # Values by `agentgyms.exact` in place of continuations, whose number counts equal columns then.
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if self.continuations < 4 or self.continuations % 4:
@@ -146,7 +150,12 @@ class _Audited:
     def __init__(self, policy: AuditPolicy, options: TruthOptions, seed: int) -> None:
         self._policy, self._seed = policy, seed
         self._actors: dict[tuple[int, int], _EpisodeActor] = {}
-        self.returns = StateReturns(policy, options.continuations, options.reward, options.gamma)
+        count, reward, gamma = options.continuations, options.reward, options.gamma
+        self.returns: StateReturns | ExactReturns = (
+            ExactReturns(policy, count, reward, gamma)
+            if options.exact
+            else StateReturns(policy, count, reward, gamma)
+        )
 
     async def play(self, episode: Episode) -> Rollout:
         """Play an episode, measuring before each of its turns."""

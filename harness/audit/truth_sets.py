@@ -65,7 +65,7 @@ class TruthSet:
     @property
     def digest(self) -> str:
         """Digest of turns, returns and options; equal for equal content."""
-        found = blake2b(json.dumps(asdict(self.truth.options), sort_keys=True).encode())
+        found = blake2b(json.dumps(_told(self.truth.options), sort_keys=True).encode())
         for name, array in sorted(_arrays(self).items()):
             found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
         return found.hexdigest()[:16]
@@ -78,7 +78,7 @@ def write(path: Path, truth_set: TruthSet) -> None:
     """
     head = {
         "format": FORMAT,
-        "options": asdict(truth_set.truth.options),
+        "options": _told(truth_set.truth.options),
         "cost": asdict(truth_set.truth.cost),
         "about": dict(truth_set.about),
         "digest": truth_set.digest,
@@ -90,6 +90,12 @@ def write(path: Path, truth_set: TruthSet) -> None:
             np.savez_compressed(file, allow_pickle=False, **arrays)
     except OSError as e:
         raise not_written(path, e) from e
+
+
+def _told(options: TruthOptions) -> dict[str, Any]:
+    """Return the options as files have them: those of measured truth say nothing of `exact`."""
+    told = asdict(options)
+    return told if options.exact else {k: v for k, v in told.items() if k != "exact"}
 
 
 def read(path: Path) -> TruthSet:

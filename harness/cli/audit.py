@@ -74,6 +74,11 @@ def _take_settings(context: click.Context, _: click.Parameter, name: str | None)
 @click.option("--group-size", type=int, default=8, help="Rollouts of a group.")
 @click.option("--repeats", type=int, default=1, help="Fresh groups of each task.")
 @click.option("--continuations", type=int, default=48, help="From each state, a multiple of 4.")
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Exact values in place of continuations, in the games of agentgyms.envs.games.",
+)
 @click.option("--reward", default="success", help="success, score or environment.")
 @click.option("--gamma", type=float, default=1.0, help="Discount of later turns.")
 @click.option(
@@ -238,7 +243,12 @@ def _plan(options: dict[str, Any]) -> Plan:
     from harness.audit.models import Plan
     from harness.audit.truth import TruthOptions
 
-    own = {key: options.pop(key) for key in ("continuations", "reward", "gamma")}
+    own = {key: options.pop(key) for key in ("continuations", "reward", "gamma", "exact")}
+    if own["exact"]:
+        source = click.get_current_context().get_parameter_source("continuations")
+        if source is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--exact plays no continuations: leave out --continuations")
+        own["continuations"] = 4  # equal columns: each part of them is the value
     played = {
         key: options.pop(key)
         for key in ("group_size", "repeats", "noise", "seed", "process_reward")

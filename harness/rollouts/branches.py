@@ -194,7 +194,7 @@ class SiblingRunner:
                 if attempt:
                     await asyncio.sleep(self._pause_s * 2 ** (attempt - 1))
                 try:
-                    twin = await self._restored(parent, turn, slot, fresh=attempt > 0)
+                    twin = await self._restored(parent, turn, slot, member, fresh=attempt > 0)
                 except (EnvUnavailable, ReplayMismatch) as e:
                     rollout.error = describe(e)
                     continue
@@ -207,8 +207,13 @@ class SiblingRunner:
             self._free.put_nowait(slot)
         return rollout
 
-    async def _restored(self, parent: Rollout, turn: int, slot: int, *, fresh: bool) -> Episode:
-        """Return an episode right before a turn of its parent, on the environment of a slot."""
+    async def _restored(
+        self, parent: Rollout, turn: int, slot: int, member: int, *, fresh: bool
+    ) -> Episode:
+        """Return an episode right before a turn of its parent, on the environment of a slot.
+
+        What chance decides from there on is drawn anew.
+        """
         points = self._points[parent.member]
         assert points is not None
         point, group = points[turn], self._group
@@ -217,6 +222,7 @@ class SiblingRunner:
             if fresh:
                 group.begin_again(slot)
             group.envs[slot].restore(point.snapshot)
+            group.envs[slot].redraw(member)
 
         env = group.envs[slot]
         await point.episode.pool.call(
@@ -231,7 +237,8 @@ class SiblingRunner:
             twin.rollout.state_returns = parent.state_returns[:turn]
         if parent.recording is not None:
             branch = {"parent": parent.member, "turn": turn}
-            header = {**parent.recording.header, BRANCH: branch}
+            options = twin.env.episode_source[1]
+            header = {**parent.recording.header, "options": options, BRANCH: branch}
             turns = parent.recording.turns[: point.recorded]
             twin.rollout.recording = replace(parent.recording, header=header, turns=turns)
         return twin

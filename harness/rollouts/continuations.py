@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import EnvUnavailable
 from harness.rollouts.agent import Agent
 from harness.rollouts.episode import Episode, describe, run_episode
@@ -56,14 +57,21 @@ class Cost:
     seconds: float = 0.0
 
 
-async def fork(episode: Episode) -> Episode:
+async def fork(episode: Episode, chance: int) -> Episode:
     """Return an independent copy of an episode in progress, in the same state.
 
-    With equal seeds it goes on as the original does. Its rollout begins with the turns taken so far
-    and has no recording. The caller closes its environment. Raises `EnvUnavailable` if the
-    environment cannot be forked.
+    With equal seeds it goes on as the original does, but for what chance decides, which it draws
+    anew by the number `chance`. Its rollout begins with the turns taken so far and has no
+    recording. The caller closes its environment. Raises `EnvUnavailable` if the environment cannot
+    be forked.
     """
-    return episode.moved_to(await episode.call(episode.env.fork))
+
+    def forked() -> TextEnv:
+        twin = episode.env.fork()
+        twin.redraw(chance)
+        return twin
+
+    return episode.moved_to(await episode.call(forked))
 
 
 class ContinuationPlayer(Protocol):
@@ -100,7 +108,7 @@ class AgentContinuations:
         playing: list[asyncio.Task[Continuation]] = []
         try:
             for seed in seeds:
-                twin = await self._twin(episode)
+                twin = await self._twin(episode, seed)
                 playing.append(asyncio.ensure_future(self._play(twin, seed)))
         except BaseException:
             for task in playing:
@@ -108,11 +116,11 @@ class AgentContinuations:
             raise
         return asyncio.gather(*playing)
 
-    async def _twin(self, episode: Episode) -> Episode:
+    async def _twin(self, episode: Episode, seed: int) -> Episode:
         """Return a fork, as soon as one more may be played."""
         await self._slots.acquire()
         try:
-            twin = await fork(episode)
+            twin = await fork(episode, seed)
         except BaseException:
             self._slots.release()
             raise

@@ -79,7 +79,7 @@ class Episode:
         )
         self.seats = SeatTurns(self.rollout.turns)
         if self.pool.record:
-            options = {"task_id": self.draw.task_id}
+            options = {"task_id": self.draw.task_id} | self.env.episode_source[1]  # with redraws
             header = make_header(self.pool.env_id, self.env, self.draw.seed, options)
             first = RecordedTurn(0, "", self.observation, 0.0, False, False, self.info)
             self.rollout.recording = Recording(header, [first])

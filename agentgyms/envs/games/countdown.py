@@ -126,11 +126,11 @@ class CountdownEnv(Game):
         steps = len(self.board[0]) - 1
         return (steps + 1 - len(state)) / steps if can_make(state, self.board[1]) else 0.0
 
-    def expert_actions(self) -> dict[str, str]:
+    def expert_in(self, state: tuple[int, ...], turn: int) -> str:
         """Return the first step after which the target can be made, or any; "" at the end."""
-        steps, target = _results(self._state), self.board[1]
+        steps, target = _results(state), self.board[1]
         good = (name for name, after in steps.items() if can_make(after, target))
-        return {"best": next(good, next(iter(steps), ""))}
+        return next(good, next(iter(steps), ""))
 
     def optimal_value(self) -> float:
         """Return 1 if the target can be made in the turns that are left, else 0."""

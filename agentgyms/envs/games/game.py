@@ -205,12 +205,15 @@ class Game(TextEnv):
 
     def expert_actions(self) -> dict[str, str]:
         """Return the best action with as many turns left; "" where the game is over."""
-        names = self._face(self._state).actions
-        if not names or self.turns_left < 1:
-            return {"best": ""}
+        return {"best": self.expert_in(self._state, self._turn)}
+
+    def expert_in(self, state: State, turn: int) -> str:
+        """Return the expert's action in a state after a number of turns, "" where it is over."""
+        names = self._face(state).actions
+        if not names or turn >= self.max_turns:
+            return ""
         model, best = self._solved()
-        row = best.policy[self._turn, model.number[self._state]]
-        return {"best": names[int(row.argmax())]}
+        return names[int(best.policy[turn, model.number[state]].argmax())]
 
     def solution(self) -> dict[str, Any]:
         """Return the expert's action, the reward that it leads to, and the turns that are left."""

@@ -176,11 +176,11 @@ class MinesweeperEnv(Game):
         first, safe = self.start()[0].bit_count(), self._field.safe.bit_count()
         return (state[0].bit_count() - first) / (safe - first)
 
-    def expert_actions(self) -> dict[str, str]:
+    def expert_in(self, state: tuple[int, int], turn: int) -> str:
         """Return the safest cell by what the board shows; "" at the end."""
-        if not self._face(self._state).actions:
-            return {"best": ""}
-        return {"best": _name(_safest(self._field, self._state[0])[0], self.board[0])}
+        if not self._face(state).actions:
+            return ""
+        return _name(_safest(self._field, state[0])[0], self.board[0])
 
     def solution(self) -> dict[str, Any]:
         """Return the expert's action, the chance that it hits a mine, and the fewest turns left."""

@@ -191,12 +191,12 @@ class Points24Env(_Formula):
             if fits and solutions(tuple(sorted(numbers)), 24):
                 return Board("faces" if unseen else "tens", (_names(cards), numbers, 24))
 
-    def expert_actions(self) -> dict[str, str]:
+    def expert_in(self, state: tuple[str, ...], turn: int) -> str:
         """Return the next token of the shortest known solution that begins so, else `=`."""
-        if not self._face(self._state).actions:
-            return {"best": ""}
-        known = self._known(self._state)
-        return {"best": (*known, "=")[len(self._state)] if known else "="}
+        if not self._face(state).actions:
+            return ""
+        known = self._known(state)
+        return (*known, "=")[len(state)] if known else "="
 
     def solution(self) -> dict[str, Any]:
         """Return the expert's action, and the tokens that its solution still needs."""

@@ -16,11 +16,13 @@ from harness.audit.evidence import CLEAR
 from harness.audit.fresh_groups import regroup
 from harness.audit.intervals import Figure
 from harness.audit.parts import by_group_size, by_thirds, check_sizes
+from harness.audit.truth import TruthOptions
 from harness.audit.truth_sets import TruthSet
 from harness.credit.table import TurnTable
 from harness.reporting.credit_view.compare import Choice, Credit, compare, measured_with
 from harness.reporting.results.setting import Setting
 from harness.reporting.table import Table
+from harness.rollouts.continuations import Cost
 from harness.types.arrays import Floats
 
 _COLUMN: Final = 21
@@ -85,14 +87,21 @@ def summary(truth_set: TruthSet, agreement: Agreement) -> str:
         [
             f"{title(truth_set)}; {sizes}, {len(truth.turns):,} turns, "
             f"success {evidence.success:.0%}",
-            f"truth: {options.continuations} continuations of each state "
-            f"({cost.continuations:,} in all, {cost.steps:,} steps, {cost.tokens:,} tokens, "
-            f"{cost.seconds:.0f} s), reward {options.reward}, gamma {options.gamma:g}",
+            f"truth: {_means(options, cost)}, reward {options.reward}, gamma {options.gamma:g}",
             f"evidence: {evidence.mixed} of {evidence.groups} groups mixed, {evidence.clear:,} "
             f"turns clear ({evidence.clear / len(truth.turns):.1%}; at least {CLEAR:g} and two "
             f"standard errors){own}",
             *evidence.warnings,
         ]
+    )
+
+
+def _means(options: TruthOptions, cost: Cost) -> str:
+    if options.exact:
+        return f"exact values of each state, by enumeration ({cost.seconds:.0f} s)"
+    return (
+        f"{options.continuations} continuations of each state ({cost.continuations:,} in all, "
+        f"{cost.steps:,} steps, {cost.tokens:,} tokens, {cost.seconds:.0f} s)"
     )
 
 

@@ -73,8 +73,14 @@ class TreeSearch:
         """Return the best action of the episode's state, and leave the environment in that state.
 
         None if the budget was spent before an action was tried. Raises `EnvUnavailable` if the
-        environment or a judge fails, and `ModelUnavailable` if the model gives no answer.
+        environment or a judge fails, `ModelUnavailable` if the model gives no answer, and
+        `ConfigError` if chance takes part in the environment's turns.
         """
+        if episode.env.stochastic:
+            raise ConfigError(
+                f"agent.kind 'mcts' would see what chance decides in {episode.pool.env_id}: choose "
+                "another search, or arguments without chance"
+            )
         root = self._at = await self._found(episode.moved_to(episode.env), over=False)
         with suppress(BudgetSpent):
             while root.point is not None and root.visits < self._plan.simulations:

@@ -38,7 +38,7 @@ def played_with_forks(env_id, context, at, **kwargs):
 
         async def act(self, view, seed):
             if len(view.turns) == at:
-                twins.append(await fork(self.episode))
+                twins.append(await fork(self.episode, 0))
             return await agent.act(view, seed)
 
     async def play(episode):
@@ -89,7 +89,7 @@ def test_what_a_fork_does_is_not_seen_by_its_original():
                 if len(view.turns) == 2:
                     before = ([*view.turns], [*view.prompts], view.observation)
                     state = self.episode.env.snapshot()
-                    await run_episode(await fork(self.episode), agent, seed=99)
+                    await run_episode(await fork(self.episode, 0), agent, seed=99)
                     seen.append(before == (view.turns, view.prompts, view.observation))
                     seen.append(self.episode.env.snapshot() == state)
                 return await agent.act(view, seed)
