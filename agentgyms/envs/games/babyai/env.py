@@ -144,7 +144,7 @@ class BabyAIEnv(Game):
         """Return the done share of the actions."""
         scene = self._scene
         whole = routes.left(scene, first(scene))
-        return max(0, whole - routes.left(scene, State(*state))) / whole
+        return max(0, whole - routes.about(scene, State(*state))) / whole
 
     def act(self, action: str) -> Outcome:
         """Take an action."""
