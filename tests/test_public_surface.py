@@ -93,7 +93,10 @@ SERVERS = {
 }
 """Programs that `python -m` runs."""
 
-IDS = "ALFWorld AppWorld Corridor SOTOPIA SearchQA Sokoban VisualSokoban WebShop WebShopBrowser"
+IDS = (
+    "ALFWorld AppWorld Blackjack Corridor Countdown EZPoints FrozenLake Minesweeper NumberLine "
+    "Points24 SOTOPIA SearchQA Sokoban TowerOfHanoi VisualSokoban WebShop WebShopBrowser"
+)
 
 ROUTES = {
     "/": "get",
