@@ -78,10 +78,16 @@ def _official_goals(depth: int) -> tuple[list[str], list[str], list[str]]:
 
 
 def _plannable(book: Book, goal: str) -> bool:
+    """Return whether a plan of some commands is found, and works."""
     try:
-        return bool(plan(book, (), goal))
+        commands = plan(book, (), goal) or ()
     except TooManyPlans:
         return False
+    done, inventory = None, ()
+    for command in commands:
+        done = book.do(inventory, command)
+        inventory = done.inventory
+    return len(commands) <= _MOST_COMMANDS and done is not None and done.made == goal
 
 
 def _behind(book: Book, goal: str) -> list[Recipe]:
