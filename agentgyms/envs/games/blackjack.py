@@ -114,6 +114,12 @@ class BlackjackEnv(Game):
         dealer = ends.get(state[3], f"Dealer: {state[3]}")
         return f"{player}\n{dealer}" + ("\nYou are above 21." if total > 21 else "")
 
+    def progress(self, state: Any) -> float:
+        """Return 1 for a hand that has won, else 0."""
+        ends = state[3] and not state[0] > 21
+        moves = self.transitions((*state[:3], 0), "stand") if ends else ()
+        return float(any(move.success for move in moves if move.state[3] == state[3]))
+
     def is_state(self, state: Any) -> bool:
         """Return whether a value is a hand, and the dealer's result or 0."""
         kinds = [int, bool, bool, int]

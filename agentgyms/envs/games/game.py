@@ -20,6 +20,8 @@ from agentgyms.exact import Model, Transition, Values, enumerate_states
 State = Any
 """A state of a game: plain numbers, texts and tuples of them."""
 
+_MOST_FACES: Final = 256
+"""The most states of a board whose looks are kept."""
 _MOST_EXPECTED: Final = 20_000
 """The most states that the expert lists; a game with more has an expert of its own."""
 
@@ -31,6 +33,7 @@ class _Face(NamedTuple):
     key: str
     actions: tuple[str, ...]
     progress: float
+    moves: dict[str, Sequence[Transition]]  # of the actions that were taken so far
 
 
 class _Solved(NamedTuple):
@@ -132,7 +135,9 @@ class Game(TextEnv):
         word, face = self.read(action), self._face(self._state)
         if word not in face.actions:
             return self._refuse(action, word)
-        before, moves = self._state, self.transitions(self._state, word)
+        before, moves = self._state, face.moves.get(word)
+        if moves is None:
+            moves = face.moves[word] = self.transitions(before, word)
         move = moves[0] if len(moves) == 1 else picked(moves, self.chance())
         self._state = move.state
         changed = move.over or move.state != before
@@ -168,9 +173,12 @@ class Game(TextEnv):
     def _face(self, state: State) -> _Face:
         face = self._faces.get(state)
         if face is None:
+            if len(self._faces) >= _MOST_FACES:
+                self._faces.clear()
             face = self._faces[state] = _Face(
                 self.text(state), self.key_of(state), tuple(self.actions_in(state)),
                 self.progress(state),
+                {},
             )  # fmt: skip
         return face
 
@@ -282,7 +290,7 @@ def board_key(name: Hashable) -> str:
     return keys.state_key(name)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _faces(name: Hashable) -> dict[State, _Face]:  # noqa: ARG001 (the cache's key)
     return {}
 

@@ -36,7 +36,7 @@ def test_calls_are_the_experts_actions_and_all_that_are_admissible(env_id):
             over = terminated or truncated
         won += info["success"]
     env.close()
-    assert won == 3
+    assert won == 3 or env.unwrapped.stochastic
     assert set(different) <= {tool.name for tool in tools}
     assert tools is not ANY_ACTION
 
