@@ -21,7 +21,7 @@ import agentgyms
 
 GAMES = (
     *("FrozenLake", "Blackjack", "NumberLine", "EZPoints", "Points24", "Minesweeper"),
-    *("Countdown", "TowerOfHanoi"),
+    *("Countdown", "TowerOfHanoi", "TextCraft", "BabyAI"),
 )
 ORIGINALS = {"FrozenLake": ("FrozenLake-v1", 4), "Blackjack": ("Blackjack-v1", 2)}
 

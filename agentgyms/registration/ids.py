@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ENVIRONMENTS: Final = {
     "agentgyms/ALFWorld-v0": "agentgyms.envs.alfworld.env:ALFWorldEnv",
     "agentgyms/AppWorld-v0": "agentgyms.envs.appworld.env:AppWorldEnv",
+    "agentgyms/BabyAI-v0": "agentgyms.envs.games.babyai.env:BabyAIEnv",
     "agentgyms/Blackjack-v0": "agentgyms.envs.games.blackjack:BlackjackEnv",
     "agentgyms/Corridor-v0": "agentgyms.envs.corridor:CorridorEnv",
     "agentgyms/Countdown-v0": "agentgyms.envs.games.countdown:CountdownEnv",
@@ -31,6 +32,7 @@ ENVIRONMENTS: Final = {
     "agentgyms/SOTOPIA-v0": "agentgyms.envs.sotopia.env:SOTOPIAEnv",
     "agentgyms/SearchQA-v0": "agentgyms.envs.searchqa.env:SearchQAEnv",
     "agentgyms/Sokoban-v0": "agentgyms.envs.sokoban.env:SokobanEnv",
+    "agentgyms/TextCraft-v0": "agentgyms.envs.games.textcraft.env:TextCraftEnv",
     "agentgyms/TowerOfHanoi-v0": "agentgyms.envs.games.hanoi:TowerOfHanoiEnv",
     "agentgyms/VisualSokoban-v0": "agentgyms.envs.sokoban.visual:VisualSokobanEnv",
     "agentgyms/WebShop-v0": "agentgyms.envs.webshop.env:WebShopEnv",

@@ -296,6 +296,12 @@ def picked(moves: Sequence[Transition], number: float) -> Transition:
     return moves[-1]
 
 
+@lru_cache(maxsize=4096)
+def board_key(name: Hashable) -> str:
+    """Return a short name of a board, for the keys of games whose boards are long."""
+    return keys.state_key(name)
+
+
 @lru_cache(maxsize=1024)
 def _faces(name: Hashable) -> dict[State, _Face]:  # noqa: ARG001 (the cache's key)
     return {}

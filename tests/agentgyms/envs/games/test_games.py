@@ -13,6 +13,7 @@ from agentgyms.remote import RemoteEnv
 from env_servers import Server, create_app
 
 GAMES = (
+    *("BabyAI", "TextCraft"),
     *("Blackjack", "Countdown", "EZPoints", "FrozenLake", "Minesweeper", "NumberLine"),
     *("Points24", "TowerOfHanoi"),
 )
@@ -90,6 +91,7 @@ def test_optimal_remaining_falls_by_one_with_each_of_the_experts_turns(name):
 
 
 CHANCE = {  # success of random play on valid_seen, see docs/games.md
+    "BabyAI": (0.1, 0.4),
     "Blackjack": (0.2, 0.4),
     "Countdown": (0.0, 0.15),
     "EZPoints": (0.0, 0.2),
@@ -97,6 +99,7 @@ CHANCE = {  # success of random play on valid_seen, see docs/games.md
     "Minesweeper": (0.1, 0.6),
     "NumberLine": (0.5, 1.0),
     "Points24": (0.0, 0.02),
+    "TextCraft": (0.15, 0.45),
     "TowerOfHanoi": (0.0, 0.5),
 }
 

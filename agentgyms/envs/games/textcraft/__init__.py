@@ -1,0 +1,1 @@
+"""TextCraft: recipes and what crafting does (`book`), its tasks (`worlds`, `official`), `plans`."""
