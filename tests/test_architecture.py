@@ -21,7 +21,8 @@ PACKAGES = {
 ORDER = {
     "agentgyms": (
         "__main__", "cli", "certification", "testing", "adapters", "envs", "__init__", "recording",
-        "registration", "serving", "remote", "models", "data", "processes", "tools", "core",
+        "registration", "serving", "remote", "models", "data", "processes", "tools", "exact",
+        "core",
     ),
     "agentgyms.envs.appworld": (
         "env", "options", "snapshot", "metrics", "code_runner", "sources", "engine", "mini",

@@ -123,12 +123,29 @@ def check_oracle(oracle: Any) -> bool:
 
 
 def check_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return reset options as a dictionary; raise `BadOption` for a key other than `task_id`."""
+    """Return reset options as a dictionary.
+
+    `chance` is what `TextEnv.redraw` adds. Raises `BadOption` for a key that is neither it nor
+    `task_id`.
+    """
     if options is None:
         return {}
     if not isinstance(options, Mapping):
         raise BadOption(f"options must be a dict or None, got {type(options).__name__}")
-    unknown = sorted(set(options) - {"task_id"}, key=str)
+    unknown = sorted(set(options) - {"task_id", "chance"}, key=str)
     if unknown:
         raise BadOption(f"unknown reset option {unknown[0]!r}: expected only 'task_id'")
-    return {key: value for key, value in options.items() if value is not None}
+    given = {key: value for key, value in options.items() if value is not None}
+    return given | ({"chance": _check_chance(given["chance"])} if "chance" in given else {})
+
+
+def _check_chance(redraws: Any) -> list[list[int]]:
+    """Return the redraws of an episode, as JSON returns them: turn and number of each, in order."""
+    pairs: list[Any] = list(redraws) if isinstance(redraws, list | tuple) else [redraws]
+    for pair in pairs:
+        two = isinstance(pair, list | tuple) and len(pair) == 2
+        if not two or not all(type(part) is int and 0 <= part < 2**63 for part in pair):
+            raise BadOption(
+                f"the reset option 'chance' is a list of pairs [turn, number], got {pair!r:.80}"
+            )
+    return [list(pair) for pair in pairs]

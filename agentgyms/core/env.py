@@ -156,9 +156,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     @property
     def episode_source(self) -> tuple[int, dict[str, Any]]:
         """Seed and options of the running episode; `reset` with them starts it again."""
-        if self._episode is None:
-            raise ResetNeeded("there is no episode yet: call reset() first")
-        return self._episode.seed, dict(self._episode.options)
+        return self._begun.seed, dict(self._begun.options)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -357,6 +355,11 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         return self._world.load_tasks()
 
     def _start(self, episode: snapshots.Episode) -> tuple[Observation, dict[str, Any]]:
+        if "chance" in episode.options and not self.stochastic:
+            raise BadOption(
+                f"the reset option 'chance' is of stochastic environments, {type(self).__name__} "
+                "has no chance: leave it out"
+            )
         rng = randomness.generator_of(episode.seed, _TASK_STREAM)
         task_id = episode.options.get("task_id")
         if task_id is None:
@@ -373,8 +376,10 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         self, episode: snapshots.Episode, action: str
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         world: World = self  # type: ignore[assignment]  # `__init__` has checked it
-        outcome = world.act(action)
         turn = len(episode.actions) + 1
+        if self.stochastic:
+            self._chance = randomness.drawn(episode.seed, episode.options.get("chance", ()), turn)
+        outcome = world.act(action)
         observation = cut(outcome.observation)
         truncated = not outcome.terminated and (outcome.truncated or turn >= self.max_turns)
         info = self._info(outcome, observation, turn)

@@ -48,6 +48,16 @@ class Chance:
         return [left.pop(self.below(len(left))) for _ in range(min(count, len(left)))]
 
 
+def drawn(seed: int, redraws: Sequence[Sequence[int]], turn: int) -> float:
+    """Return a turn's number in [0, 1): a function of seed, turn and the last redraw before it.
+
+    `redraws` has the turn after which each was made, and its number.
+    """
+    last = next((number for after, number in reversed(redraws) if after < turn), -1)
+    digest = blake2b(b"%d %d %d" % (seed, last, turn), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
+
+
 def generator_of(*numbers: int) -> np.random.Generator:
     """Return `numpy.random.default_rng([*numbers])`, made faster.
 

@@ -152,6 +152,11 @@ def with_generator(snapshot: bytes, generator: np.random.Generator) -> bytes:
     return to_json(_read(snapshot) | {"np_random": generator.bit_generator.state}).encode()
 
 
+def with_options(snapshot: bytes, options: Mapping[str, Any]) -> bytes:
+    """Return the snapshot with other options of its episode; `BadSnapshot` if it is none."""
+    return to_json(_read(snapshot) | {"options": options}).encode()
+
+
 def _read(snapshot: bytes) -> dict[str, Any]:
     if not isinstance(snapshot, bytes | bytearray):
         raise BadSnapshot(f"a snapshot is bytes, got {type(snapshot).__name__}")

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 
 from agentgyms.core import snapshots
-from agentgyms.core.arguments import defaults
+from agentgyms.core.arguments import check_options, defaults
 from agentgyms.core.deadlines import time_limit
 from agentgyms.core.errors import BadOption, BadSnapshot, Mismatch
 from agentgyms.core.tasks import Task, TaskSet
@@ -70,6 +71,8 @@ class Copyable:
     action_space: Any
     _arguments: dict[str, Any]
     _episode: snapshots.Episode | None
+    stochastic: bool
+    _chance: float = 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **self._making_arguments()), (), self.__getstate__()
@@ -111,6 +114,38 @@ class Copyable:
     def restore(self, snapshot: bytes) -> Any:
         """Return to a snapshot."""
         raise NotImplementedError
+
+    def chance(self) -> float:
+        """Return this turn's random number in [0, 1), for `act` of a stochastic world.
+
+        It is a function of the episode's seed, the number of the turn, and the last `redraw`.
+        """
+        return self._chance
+
+    def redraw(self, number: int) -> None:
+        """Let chance decide the turns from here on anew; nothing happens in a world without chance.
+
+        Forks, snapshots and copies go on as their original does; after this they draw on their own.
+        The option `chance` of the episode has all redraws, so that a reset with `episode_source`
+        and the same actions lead to the same state.
+
+        Args:
+            number: The name of what is drawn, from 0 on; equal numbers draw equally.
+
+        Raises:
+            ResetNeeded: No episode has begun.
+            BadOption: The number is negative or too large.
+        """
+        if self.stochastic:
+            episode = self._begun
+            redraws = [*episode.options.get("chance", []), [len(episode.actions), number]]
+            episode.options = check_options({**episode.options, "chance": redraws})
+
+    @property
+    def _begun(self) -> snapshots.Episode:
+        if self._episode is None:
+            raise ResetNeeded("there is no episode yet: call reset() first")
+        return self._episode
 
 
 def kind_of(world: World) -> dict[str, Any]:

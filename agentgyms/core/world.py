@@ -71,6 +71,8 @@ class WorldDefaults:
     """Greatest values that a server's clients may give arguments whose cost grows with them."""
     work_limit_s: float = math.inf
     """Most seconds that tasks or the start of an episode may take; see `core.deadlines`."""
+    stochastic: bool = False
+    """Whether chance takes part in turns; such a world draws from `TextEnv.chance` alone."""
     blocking: bool = False
     """Whether a step waits for something outside this process; such environments run in threads."""
     data_version: str = "1"

@@ -19,8 +19,9 @@ class GroupEnv:
     """n environments for n rollouts of one task, as group-relative estimators need them.
 
     The first member starts the episode, the others take over its state: directly if they are in
-    this process, else as a snapshot. Every reset checks that the initial states are equal. Each of
-    `envs` is a complete environment that may also be stepped alone.
+    this process, else as a snapshot. Every reset checks that the initial states are equal. What
+    chance decides in later turns each member draws on its own. Each of `envs` is a complete
+    environment that may also be stepped alone.
     """
 
     def __init__(self, env_id: str, group_size: int, **kwargs: Any) -> None:
@@ -59,6 +60,7 @@ class GroupEnv:
             except Mismatch as e:
                 raise GroupMismatch(f"member {index}: {e}") from e
             _check_start(index, start, (observation, info))
+            env.redraw(index)
             observations.append(start[0])
             infos.append(start[1])
         return observations, infos
@@ -103,6 +105,8 @@ class GroupEnv:
         again = self.envs[member].reset(seed=seed, options=options)
         if len(self.envs) > 1:
             _check_start(member, again, start)
+        if member:
+            self.envs[member].redraw(member)
         return again
 
     def close(self) -> None:

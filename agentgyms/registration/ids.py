@@ -21,6 +21,7 @@ ENVIRONMENTS: Final = {
     "agentgyms/ALFWorld-v0": "agentgyms.envs.alfworld.env:ALFWorldEnv",
     "agentgyms/AppWorld-v0": "agentgyms.envs.appworld.env:AppWorldEnv",
     "agentgyms/Corridor-v0": "agentgyms.envs.corridor:CorridorEnv",
+    "agentgyms/FrozenLake-v0": "agentgyms.envs.games.frozen_lake:FrozenLakeEnv",
     "agentgyms/SOTOPIA-v0": "agentgyms.envs.sotopia.env:SOTOPIAEnv",
     "agentgyms/SearchQA-v0": "agentgyms.envs.searchqa.env:SearchQAEnv",
     "agentgyms/Sokoban-v0": "agentgyms.envs.sokoban.env:SokobanEnv",

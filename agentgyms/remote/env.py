@@ -99,7 +99,7 @@ class RemoteEnv(TextEnv):
         self._release = weakref.finalize(self, _release, self._held, owned, os.getpid())
         self.metadata = {**TextEnv.metadata, "render_modes": list(description.render_modes)}
         self.splits = tuple(description.splits)  # type: ignore[misc]  # the class knows none
-        self.data_version = description.data_version
+        self.data_version, self.stochastic = description.data_version, description.stochastic
         self.parties = {str(role): str(name) for role, name in description.parties.items()}
         self._set_up(
             description.split,
@@ -207,6 +207,13 @@ class RemoteEnv(TextEnv):
         self.np_random = saved.generator
         self._record(saved.episode, last)
         return last.observation, last.info
+
+    def redraw(self, number: int) -> None:
+        """Let chance decide the turns from here on anew; see `TextEnv.redraw`."""
+        if self.stochastic:
+            super().redraw(number)
+            options = self.episode_source[1]
+            self.restore(snapshots.with_options(self.snapshot(), options))
 
     def fork(self) -> Self:
         """Return an independent environment in the same state, in a session of its own."""

@@ -134,6 +134,7 @@ def describe(env: Any) -> dict[str, Any]:
             action_space=write_space(env.action_space),
             parties=dict(env.parties),
             data_source=env.data_source,
+            stochastic=env.stochastic,
         )
     )
 

@@ -177,6 +177,7 @@ class Description:
     Attributes:
         parties: The others in an episode, by role: a partner, a judge.
         data_source: The source of the tasks; "" if nobody knows.
+        stochastic: Whether chance takes part in turns.
     """
 
     split: str
@@ -189,6 +190,7 @@ class Description:
     observation_space: Annotated[dict[str, Any], "Space"]
     action_space: Annotated[dict[str, Any], "Space"]
     parties: dict[str, str] = field(default_factory=dict)
+    stochastic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

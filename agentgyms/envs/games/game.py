@@ -1,0 +1,284 @@
+"""What all games share: tasks, turns, feedback, keys, snapshots, and the exact solution."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+
+from agentgyms.core import keys
+from agentgyms.core.env import Feedback, Outcome, TextEnv
+from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.envs.games.boards import SPLITS, Board, dealt
+from agentgyms.exact import Model, Transition, Values, enumerate_states
+
+State = Any
+"""A state of a game: plain numbers, texts and tuples of them."""
+
+_MOST_EXPECTED: Final = 20_000
+"""The most states that the expert lists; a game with more has an expert of its own."""
+
+
+class _Face(NamedTuple):
+    """What a state looks like: computed once for each state of a board."""
+
+    text: str
+    key: str
+    actions: tuple[str, ...]
+    progress: float
+
+
+class _Solved(NamedTuple):
+    """The exact solution of a board."""
+
+    model: Model
+    best: Values
+
+
+class Game(TextEnv):
+    """A game whose rules are functions of its state; the room's `__init__` says how one is written.
+
+    An action that is none takes a turn and changes nothing. `info["progress"]` is `progress` of the
+    state. The oracle has `best`, the action that earns the most reward on average, in the fewest
+    turns; `optimal_value`, that reward; and `optimal_remaining`, the turns of a shortest solution:
+    -1 if there is none, absent in games of chance.
+    """
+
+    splits = SPLITS
+    words: ClassVar[tuple[str, ...]] = ()
+    """The commands."""
+    counts: ClassVar[Mapping[str, int]] = MappingProxyType(
+        {"train": 1000, "valid_seen": 100, "valid_unseen": 100, "sample": 12}
+    )
+    """The boards of each split."""
+    repeats: ClassVar[bool] = False
+    """Whether boards are drawn with replacement, see `boards.dealt`."""
+
+    # --- the rules, in each game's file ----------------------------------------------------------
+
+    def deal(self, number: int, unseen: bool) -> Board:
+        """Return the board of a number; `unseen` asks for the kind of `valid_unseen`."""
+        raise NotImplementedError
+
+    def start(self) -> State:
+        """Return the first state on `self.board`."""
+        raise NotImplementedError
+
+    def actions_in(self, state: State) -> Sequence[str]:
+        """Return the legal actions of a state; none where the game is over."""
+        raise NotImplementedError
+
+    def transitions(self, state: State, action: str) -> Sequence[Transition]:
+        """Return what a legal action may lead to."""
+        raise NotImplementedError
+
+    def text(self, state: State) -> str:
+        """Return what the agent reads in a state."""
+        raise NotImplementedError
+
+    def is_state(self, state: State) -> bool:
+        """Return whether a value, of any type, is a state on `self.board`."""
+        raise NotImplementedError
+
+    def progress(self, state: State) -> float:
+        """Return the completed share of the task, in [0, 1]; nan if unknown."""
+        return float("nan")
+
+    def illegal(self, state: State, action: str) -> Transition:
+        """Return what a command that is not legal now leads to."""
+        return Transition(1.0, state)
+
+    def rules(self) -> Sequence[Any]:
+        """Return the arguments that change the rules, JSON-plain: states differ by them."""
+        return ()
+
+    def read(self, action: str) -> str:
+        """Return the command in an action, "" if it is none."""
+        word = action.strip()
+        return word if word in self.words else ""
+
+    # --- the world -------------------------------------------------------------------------------
+
+    def load_tasks(self) -> TaskSet:
+        """Return the tasks of the split; deals their boards if necessary."""
+        boards = self._boards()[self.split]
+        return TaskSet(self.split, [Task(name, board.family) for name, board in boards.items()])
+
+    def _boards(self) -> Mapping[str, Mapping[str, Board]]:
+        kind: Any = type(self)  # gym.Env confuses mypy about what is hashable
+        return _dealt(kind, _frozen_arguments(self))
+
+    def _lay(self, task: Task) -> None:
+        """Put the task's board down."""
+        self.board: Any = self._boards()[self.split][task.task_id].content
+        arguments = tuple(map(str, self.rules()))
+        self._name = ("games", type(self).__name__, arguments, self.board)
+        self._faces = _faces(self._name)
+
+    def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
+        """Start on the task's board."""
+        self._lay(task)
+        self._state, self._turn = self.start(), 0
+        return self._outcome(self._face(self._state), Transition(1.0, self._state))
+
+    def act(self, action: str) -> Outcome:
+        """Take an action: the turn's random number picks one of its transitions."""
+        self._turn += 1
+        word, face = self.read(action), self._face(self._state)
+        if word not in face.actions:
+            return self._refuse(action, word)
+        before, moves = self._state, self.transitions(self._state, word)
+        move = moves[0] if len(moves) == 1 else picked(moves, self.chance())
+        self._state = move.state
+        changed = move.over or move.state != before
+        feedback = Feedback.OK if changed else Feedback.NO_EFFECT
+        return self._outcome(self._face(move.state), move, word, feedback)
+
+    def _refuse(self, action: str, word: str) -> Outcome:
+        if not word:
+            known = ", ".join(self.words)
+            reason = f"{action.strip()!r:.60} is no action: expected one of {known:.200}"
+            face = self._face(self._state)
+            move, feedback = Transition(1.0, self._state), Feedback.MALFORMED
+        else:
+            move = self.illegal(self._state, word)
+            self._state = move.state
+            face, feedback = self._face(move.state), Feedback.INADMISSIBLE
+            reason = f"{word!r} is not possible now"
+        return self._outcome(face, move, keys.INVALID_ACTION, feedback, reason)
+
+    def save(self) -> Any:
+        """Return the number of turns and the state."""
+        return [self._turn, self._state]
+
+    def load(self, task: Task, state: Any) -> None:
+        """Return to what `save` returned."""
+        turn, position = state
+        position = _frozen(position)
+        self._lay(task)
+        if type(turn) is not int or not 0 <= turn <= self.max_turns or not self.is_state(position):
+            raise ValueError(f"{state!r:.80} is no state of {type(self).__name__} on this board")
+        self._turn, self._state = turn, position
+
+    def _face(self, state: State) -> _Face:
+        face = self._faces.get(state)
+        if face is None:
+            face = self._faces[state] = _Face(
+                self.text(state), self.key_of(state), tuple(self.actions_in(state)),
+                self.progress(state),
+            )  # fmt: skip
+        return face
+
+    def _outcome(
+        self,
+        face: _Face,
+        move: Transition,
+        action_key: str = "",
+        feedback: Feedback = Feedback.OK,
+        reason: str = "",
+    ) -> Outcome:
+        return Outcome(
+            face.text, face.key, move.reward, move.over, False, face.actions, True, action_key,
+            feedback, reason, face.progress, move.score, move.success,
+        )  # fmt: skip
+
+    # --- the exact solution ----------------------------------------------------------------------
+
+    @property
+    def position(self) -> State:
+        """The state of the running episode."""
+        return self._state
+
+    @property
+    def turns_left(self) -> int:
+        """The turns that the running episode may still take."""
+        return self.max_turns - self._turn
+
+    def key_of(self, state: State) -> str:
+        """Return the key of a state on this board."""
+        return keys.state_key(*self._name, state)
+
+    def expert_actions(self) -> dict[str, str]:
+        """Return the best action with as many turns left; "" where the game is over."""
+        names = self._face(self._state).actions
+        if not names or self.turns_left < 1:
+            return {"best": ""}
+        model, best = self._solved()
+        row = best.policy[self._turn, model.number[self._state]]
+        return {"best": names[int(row.argmax())]}
+
+    def solution(self) -> dict[str, Any]:
+        """Return the expert's action, the reward that it leads to, and the turns that are left."""
+        told: dict[str, Any] = {**self.expert_actions(), "optimal_value": self.optimal_value()}
+        return told if self.stochastic else {**told, "optimal_remaining": self.optimal_remaining()}
+
+    def optimal_value(self) -> float:
+        """Return the most reward that can be expected from here."""
+        model, best = self._solved()
+        return float(best.value[self._turn, model.number[self._state]])
+
+    def optimal_remaining(self) -> int:
+        """Return the turns of a shortest solution from here, 0 at its end, -1 without one."""
+        raise NotImplementedError
+
+    def _solved(self) -> _Solved:
+        """Return the solution of the board for episodes of `max_turns` turns."""
+        key = (self._name, self.max_turns)
+        if key not in _SOLVED:
+            if len(_SOLVED) >= _MOST_SOLVED:
+                _SOLVED.clear()
+            model = enumerate_states(_FromStart(self), _MOST_EXPECTED)
+            _SOLVED[key] = _Solved(model, model.optimal())
+        return _SOLVED[key]
+
+
+class _FromStart:
+    """A game as it is before the first turn of its board."""
+
+    def __init__(self, game: Game) -> None:
+        self.max_turns = self.turns_left = game.max_turns
+        self.position = game.start()
+        self.actions_in, self.transitions, self.key_of = (
+            game.actions_in, game.transitions, game.key_of,
+        )  # fmt: skip
+
+
+_SOLVED: Final[dict[Hashable, _Solved]] = {}
+_MOST_SOLVED: Final = 2000
+
+
+def picked(moves: Sequence[Transition], number: float) -> Transition:
+    """Return the transition that a number in [0, 1) picks, as Gymnasium's games pick it."""
+    total = 0.0
+    for move in moves:
+        total += move.probability
+        if number < total:
+            return move
+    return moves[-1]
+
+
+@lru_cache(maxsize=4096)
+def _faces(name: Hashable) -> dict[State, _Face]:  # noqa: ARG001 (the cache's key)
+    return {}
+
+
+def _frozen(value: Any) -> Any:
+    """Return JSON's lists as tuples."""
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _frozen_arguments(game: Game) -> str:
+    own = set(inspect.signature(type(game).__init__).parameters) - {"self", "common"}
+    given = {name: value for name, value in game.arguments.items() if name in own}
+    return json.dumps(given, sort_keys=True)
+
+
+@lru_cache(maxsize=64)
+def _dealt(kind: type[Game], arguments: str) -> dict[str, dict[str, Board]]:
+    game = kind(**json.loads(arguments))
+    return dealt(game.deal, game.counts, repeats=game.repeats)

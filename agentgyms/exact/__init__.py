@@ -1,0 +1,14 @@
+"""Exact values of small environments: the best policy's, any policy's, and its policy gradient.
+
+`enumerate_states(env)` lists what can happen from the state in which an episode stands; `Model` has
+the values. An environment can be enumerated if it is a `Dynamics`, as those of
+`agentgyms.envs.games` are. Truth by this has no error bars: `harness.audit` and the estimator
+`oracle` take it in place of continuations.
+"""
+
+from __future__ import annotations
+
+from agentgyms.exact.dynamics import Dynamics, Transition
+from agentgyms.exact.model import Model, Values, enumerate_states
+
+__all__ = ["Dynamics", "Model", "Transition", "Values", "enumerate_states"]
