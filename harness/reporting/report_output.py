@@ -91,6 +91,11 @@ def tables(paths: Sequence[Path], choice: Choice = LAST) -> str:
     return _text(load_all(paths, choice), "markdown", bold=False, reported=False)
 
 
+def filling(paths: Sequence[Path]) -> str:
+    """Return the totals of a series' finished runs, by seed, as a table in Markdown."""
+    return sweeps.over_seeds(rows.build(load_all(paths)), fewest=1)
+
+
 def _drawn_again(folder: Path) -> str:
     from harness.reporting import run_report
 
