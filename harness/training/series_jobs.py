@@ -114,7 +114,7 @@ class _Process:
             stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=subprocess.STDOUT,
-            env={"OMP_NUM_THREADS": threads, **os.environ},
+            env={"OMP_NUM_THREADS": threads, **os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             start_new_session=True,  # Ctrl-C reaches this process, which passes it on
         )
         described = [configs.to_dict(child.config), str(child.folder), child.is_begun]

@@ -91,7 +91,7 @@ def test_methods_are_equal_but_for_their_names_and_share_seeds():
 
 
 def test_methods_and_a_sweep_are_every_combination():
-    names = [*by_name(methods=["grpo", "gigpo"], sweeps=["env.max_turns=3,4"])]
+    names = [*named(methods=["grpo", "gigpo"], sweeps=["env.max_turns=3,4"])]
     assert names == [
         f"n-{method}-max_turns={turns}-seed0" for method in ("grpo", "gigpo") for turns in (3, 4)
     ]
