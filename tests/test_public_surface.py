@@ -131,7 +131,7 @@ CODES = (
 )
 
 INFO = (
-    "action_key admissible_actions admissible_complete family feedback feedback_text goal metrics "
+    "action_key admissible_actions admissible_complete atoms family feedback feedback_text goal metrics "
     "observation_key progress score split state_key success task_id turn"
 )
 
@@ -139,18 +139,21 @@ ESTIMATORS = (
     "dmpo dr_grpo ecpo empg gae gigpo grpo gvpo hcapo hgpo imitation oprl prime reinforce "
     "reinforce_pp rloo salt scpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
-    "oracle tree_grpo treerpo at2po dpo ipo kto distill"
+    "oracle tree_grpo treerpo at2po dpo ipo kto distill "
+    "pgpo graft mt_grpo turn_credit procredit otb"
 )
 COLUMNS = (
     "rollout group turn reward success valid failed state_key next_state_key action_key text value "
-    "process_reward entropy hindsight kl length state_value teacher_kl"
+    "process_reward entropy hindsight kl length state_value teacher_kl "
+    "energy atoms next_atoms"
 )
 METHODS = (
     "reinforce ppo reinforce_pp rloo grpo dr_grpo dapo gspo loop gigpo hgpo hcapo empg prime scpo "
     "ecpo gvpo salt salt_rloo oprl oprl_grpo oprl_reinforce_pp oprl_ground_truth "
     "sft rft ei dmpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
-    "vineppo oracle tree_grpo treerpo at2po dpo ipo kto distill opsd"
+    "vineppo oracle tree_grpo treerpo at2po dpo ipo kto distill opsd "
+    "pgpo graft mt_grpo turn_credit procredit otb"
 )
 
 

@@ -20,7 +20,7 @@ import gymnasium as gym
 from agentgyms.adapters.messages import image_urls, tools_of, turn_text
 from agentgyms.core import imports
 from agentgyms.core.errors import AgentGymsError, BadOption, BadRequest
-from agentgyms.core.outcome import Observation
+from agentgyms.core.outcome import Observation, for_agents
 from agentgyms.core.serialization import encode_info, encode_number
 from agentgyms.core.tools import BadCall, Tool, ToolCall, Tools
 from agentgyms.processes.signals import run_until_signal
@@ -42,7 +42,7 @@ MAX_EPISODES: Final = 64
 """Episodes open at once over HTTP; one more closes the one that was used least recently."""
 
 META: Final = "agentgyms/turn"
-"""Key of a result's `_meta`, which no model reads: episode, reward, ends and `info`."""
+"""Key of a result's `_meta`, which no model reads: episode, reward, ends, `info` without atoms."""
 
 _STEP: Final = Tools(
     Tool("step", "Take an action.", "{action}", {"action": "The action in words."})
@@ -188,7 +188,7 @@ class Episodes:
             types.ImageContent(type="image", data=url.partition(",")[2], mime_type="image/png")
             for url in image_urls(observation).values()
         ]
-        told = {**more, "info": encode_info(info)}
+        told = {**more, "info": encode_info(for_agents(info))}
         return types.CallToolResult(
             content=[_text("\n\n".join(words)), *pictures], _meta={META: told}
         )

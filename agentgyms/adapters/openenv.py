@@ -20,7 +20,7 @@ from agentgyms import __version__
 from agentgyms.adapters.messages import image_urls
 from agentgyms.core import imports
 from agentgyms.core.outcome import Observation as Observed
-from agentgyms.core.outcome import text_of
+from agentgyms.core.outcome import for_agents, text_of
 from agentgyms.core.serialization import encode_info, encode_number
 from agentgyms.registration import ENVIRONMENTS, env_class
 
@@ -101,7 +101,7 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
         self._state.step_count = info["turn"]
         self._state.task_id, self._state.state_key = info["task_id"], info["state_key"]
         text, images = text_of(observation), image_urls(observation)
-        return TextObservation(text=text, images=images, info=encode_info(info), **ends)
+        return TextObservation(text=text, images=images, info=encode_info(for_agents(info)), **ends)
 
     @property
     def state(self) -> EpisodeState:

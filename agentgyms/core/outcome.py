@@ -64,6 +64,8 @@ class TurnInfo(TypedDict, total=False):
         score: The benchmark's score of the episode so far; nan (null in JSON) if unrated.
         success: Solved, by the benchmark's own rule.
         metrics: Figures of this environment that are known by now.
+        atoms: Parts of the goal by name: whether each holds now, or the share of it that does;
+            empty if unknown. For those who may see rewards; never for agents.
         oracle: Solutions as JSON, only with the argument `oracle=True`.
     """
 
@@ -83,6 +85,7 @@ class TurnInfo(TypedDict, total=False):
     score: float
     success: bool
     metrics: dict[str, float]
+    atoms: dict[str, bool | float]
     oracle: str
 
 
@@ -115,6 +118,9 @@ class Outcome(NamedTuple):
         success: Whether the task is solved, by the benchmark's rule.
         metrics: Numbers of this environment, by name; `info` has those that are not nan.
         goal: The goal in words if it changes during the episode; "" means the episode's goal.
+        atoms: Parts of the goal, by names that are the same in all turns of an episode and tell no
+            solution: whether each holds in this state, or the share of it that does, in [0, 1].
+            Empty if unknown. All that are true or false hold once the task is solved.
     """
 
     observation: Observation
@@ -132,6 +138,7 @@ class Outcome(NamedTuple):
     success: bool = False
     metrics: Mapping[str, float] = {}
     goal: str = ""
+    atoms: Mapping[str, bool | float] = {}
 
 
 def make_info(
@@ -158,7 +165,13 @@ def make_info(
         "score": outcome.score,
         "success": outcome.success,
         "metrics": known(outcome.metrics),
+        "atoms": dict(outcome.atoms),
     }
+
+
+def for_agents(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an `info` without what agents and their programs must not learn: its atoms."""
+    return {**info, "atoms": {}}
 
 
 def known(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -80,7 +80,7 @@ def decode_info(encoded: Any) -> dict[str, Any]:
     """Return the `info` that `encode_info` encoded; raise `BadRequest` for a wrong key or type."""
     if not isinstance(encoded, Mapping):
         raise BadRequest(f"an info is an object, got {type(encoded).__name__}")
-    info = dict(encoded)
+    info = {"atoms": {}, **encoded}
     for name in _FLOAT_FIELDS:
         if name in info:
             info[name] = decode_number(info[name])
@@ -88,6 +88,7 @@ def decode_info(encoded: Any) -> dict[str, Any]:
         metrics = {k: decode_number(v) for k, v in info["metrics"].items()}
         info["metrics"] = known(metrics)  # null stands for what is unknown
     _check_info(info)
+    info["atoms"] = decode_atoms(info["atoms"], "info['atoms']")
     return info
 
 
@@ -102,6 +103,18 @@ def _check_info(info: Mapping[str, Any]) -> None:
         raise BadRequest("info['admissible_actions'] must hold strings alone")
     if type(info.get("oracle", "")) is not str:
         raise BadRequest("info['oracle'] must be a string")
+
+
+def decode_atoms(encoded: Mapping[Any, Any], what: str) -> dict[str, bool | float]:
+    """Return the atoms of a turn; `what` names them in a `BadRequest` for a wrong one."""
+    for name, value in encoded.items():
+        whole = isinstance(value, bool | int | float) and type(name) is str
+        if not whole or not 0 <= value <= 1:
+            raise BadRequest(
+                f"{name!r:.40} in {what} must be true, false or a share in [0, 1], "
+                f"got {value!r:.40}"
+            )
+    return {name: v if isinstance(v, bool) else float(v) for name, v in encoded.items()}
 
 
 def encode_observation(observation: Any) -> Any:

@@ -180,7 +180,7 @@ class CorridorEnv(TextEnv):
     def _outcome(
         self, text: str, action_key: str = "", feedback: Feedback = Feedback.OK, reason: str = ""
     ) -> Outcome:
-        reached = [self._open, *([self._has_key] if self._key_at >= 0 else [])]
+        atoms = {**({"key": self._has_key} if self._key_at >= 0 else {}), "door": self._open}
         return Outcome(
             observation=text,
             state_key=keys.state_key("corridor", self.save()),
@@ -191,7 +191,8 @@ class CorridorEnv(TextEnv):
             action_key=action_key,
             feedback=feedback,
             feedback_text=reason,
-            progress=sum(reached) / len(reached),
+            progress=sum(atoms.values()) / len(atoms),
             score=float(self._open),
             success=self._open,
+            atoms=atoms,
         )

@@ -59,6 +59,7 @@ COMPARED: Final = (
     "admissible_actions",
     "feedback",
     "success",
+    "atoms",
 )
 """Keys of `info` that a replay compares."""
 OUTCOMES: Final = ("split", "family", "goal", "score", "progress", "metrics")

@@ -18,8 +18,8 @@ def batched_infos(
 ) -> dict[str, Any]:
     """Return what Gymnasium's `VectorEnv._add_info` (`add_info`) makes of infos by environment.
 
-    Usually all infos have the same keys, and each key has values of one type. These take a tenth of
-    the time here; all others are given to `add_info`. The arrays have length `num_envs`.
+    Usually each key has values of one type. These take a tenth of the time here; all others are
+    given to `add_info`. The arrays have length `num_envs`.
     """
     columns = _columns(infos, num_envs)
     if columns is not None:
@@ -31,18 +31,18 @@ def batched_infos(
 
 
 def _columns(rows: Mapping[int, dict[str, Any]], num_envs: int) -> dict[str, Any] | None:
-    """Return an array and a mask for every key; None if the rows are not alike."""
-    names = next(iter(rows.values()), {}).keys()
-    if "final_obs" in names or any(row.keys() != names for row in rows.values()):
+    """Return an array and a mask for every key; None where values of a key are not alike."""
+    if any("final_obs" in row for row in rows.values()):
         return None
-    mask = np.zeros(num_envs, dtype=np.bool_)
-    mask[list(rows)] = True
     columns: dict[str, Any] = {}
-    for name in names:
-        column = _column({i: row[name] for i, row in rows.items()}, num_envs)
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        values = {i: row[name] for i, row in rows.items() if name in row}
+        column = _column(values, num_envs)
         if column is None:
             return None
-        columns[name], columns[f"_{name}"] = column, mask.copy()
+        mask = np.zeros(num_envs, dtype=np.bool_)
+        mask[list(values)] = True
+        columns[name], columns[f"_{name}"] = column, mask
     return columns
 
 

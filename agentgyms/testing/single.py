@@ -40,6 +40,7 @@ def check_env(make: Make) -> None:
         steps = list(play(env, seed))
         for turn, (observation, _, info) in enumerate(steps):
             check_info(info, turn)
+            check_atoms(info, steps[turn - 1][2] if turn else info)
             assert observation in env.observation_space, (
                 f"observation not in {env.observation_space}: {shown(observation):.200}"
             )
@@ -107,6 +108,27 @@ def check_info(info: dict[str, Any], turn: int) -> None:
         assert (info["feedback"], info["feedback_text"]) == ("ok", ""), (
             "feedback not ok after reset"
         )
+
+
+def check_atoms(info: dict[str, Any], before: dict[str, Any]) -> None:
+    """Check the atoms of one `info` against those of another one of the episode.
+
+    Raises `AssertionError` if a name or a value is none, if known atoms have other names in another
+    turn, or if one is false though the task is solved.
+    """
+    atoms = info["atoms"]
+    for name, value in atoms.items():
+        assert type(name) is str and name.strip(), f"an atom's name is {name!r}"
+        assert type(value) in (bool, float) and 0 <= value <= 1, (
+            f"atom {name!r} is {value!r}, expected True, False or a float in [0, 1]"
+        )
+        assert value is not False or not info["success"], (
+            f"atom {name!r} is False although the task is solved"
+        )
+    known = before["atoms"]
+    assert not atoms or not known or list(atoms) == list(known), (
+        f"the atoms are {list(atoms)}, and were {list(known)} in another turn of the episode"
+    )
 
 
 def _check_end(env: Any, steps: list[Any]) -> None:

@@ -65,6 +65,32 @@ class Entropy(Measure):
         )
 
 
+class Energy(Measure):
+    """Fills `energy`: 1 - 2 pi + sum of p^2, summed over a turn's tokens.
+
+    p is the distribution that a token was drawn from and pi its own probability: the number is the
+    squared length of p less the token's unit vector, the gradient of log pi by the logits.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("energy",)
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with its energies."""
+        context = self._context
+        rows, temperature = context.sequences(rollouts), context.temperature or 1.0
+        own, sharper = (
+            np.concatenate([np.zeros(0), *(found.logprob for found in scored)])
+            for scored in (
+                score_tokens(context.policy, rows, t, context.max_tokens)
+                for t in (temperature, temperature / 2)
+            )
+        )
+        # At half the temperature a token has p^2 / sum of p^2.
+        squares = np.exp(2 * own - sharper)
+        energy = np.maximum(1.0 - 2.0 * np.exp(own) + squares, 0.0)
+        return replace(turns, energy=context.as_rows(energy, lengths_of(rollouts)))
+
+
 class ReferenceKL(Measure):
     """Fills `kl`: log pi - log pi_ref, summed over a turn's tokens (k1).
 

@@ -14,6 +14,7 @@ from harness.annotators.distillation import NAME as TEACHER
 from harness.annotators.distillation import Teacher, TeacherSettings
 from harness.annotators.measures import (
     AgainstReference,
+    Energy,
     Entropy,
     EnvironmentReward,
     EnvironmentRewardSettings,
@@ -55,6 +56,7 @@ _ANNOTATORS: Final = Registry(
         "critic": _entry(CriticSettings, Critic),
         "process_reward": _entry(ProcessRewardSettings, ProcessReward),
         "entropy": _entry(NoSettings, Entropy),
+        "energy": _entry(NoSettings, Energy),
         "hindsight": _entry(HindsightSettings, Hindsight),
         "reference_kl": _entry(AgainstReference, ReferenceKL),
         "mismatched_ratio": _entry(AgainstReference, MismatchedRatio),

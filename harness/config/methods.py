@@ -162,6 +162,21 @@ _STEPWISE: Final = (
     Method(
         "igpo", "igpo", "arXiv:2510.14967", loss_settings=_KL, annotators={"information_gain": {}}
     ),
+    Method("pgpo", "pgpo", "arXiv:2609.02236", loss_settings=_KL),
+    # Its ratio is the geometric mean over an action's tokens (Eq. 4): in the context "window" a
+    # sequence is one.
+    Method("graft", "graft", "arXiv:2609.28963", loss_settings={**_KL, "ratio": "sequence"}),
+    Method(
+        "mt_grpo", "mt_grpo", "arXiv:2505.11821", loss_settings=_KL, annotators={"subgoals": {}}
+    ),
+    Method(
+        "turn_credit",
+        "turn_credit",
+        "prime-rl, pull request 3282",
+        annotators={"response_length": {}},
+    ),
+    Method("procredit", "procredit", "arXiv:2609.27532", loss_settings=_KL),
+    Method("otb", "otb", "arXiv:2602.07078", annotators={"energy": {}}, rows="token"),
     Method("rtmc", "rtmc", "arXiv:2604.11037", loss_settings=_KL),
     # On trees: without rollout.branch.at their advantages are GRPO's.
     Method("tree_grpo", "tree_grpo", "arXiv:2509.21240", loss_settings=_BY_SEQUENCE),

@@ -17,7 +17,7 @@ from agentgyms.core.env import Feedback
 from harness.credit import rewards
 from harness.types.arrays import Bools, Floats, Ints, Keys
 from harness.types.errors import TableError
-from harness.types.rollout import Rollout
+from harness.types.rollout import Rollout, Turn
 
 INVALID_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.INADMISSIBLE.value)
 LOOKUPS: Final = ("show_api_doc", "show_api_descriptions")
@@ -52,8 +52,15 @@ class TurnTable:
     # Divergence from a teacher: k1 summed over the response's tokens, or None.
     teacher_kl: Floats | None = None
     length: Floats | None = None  # tokens of the response, or None
+    # Squared length of the gradient of log pi by the logits, summed over the response's tokens, or
+    # None.
+    energy: Floats | None = None
     # Mean return of continuations from right before the turn, or None.
     state_value: Floats | None = None
+    # Atoms of the goal before and after the action: a mapping of names to True, False or a share in
+    # [0, 1], empty where unknown; None if no turn has any.
+    atoms: Keys | None = None
+    next_atoms: Keys | None = None
     # Added to the turn's own step return, and to no other's (SCPO), or None.
     return_bonus: Floats | None = None
     # Index of the rollout that the row's rollout branched from, an earlier one of its group; -1 for
@@ -107,9 +114,12 @@ class TurnTable:
         """Refuse a table that lacks a column with a `TableError`, which names it and `who`."""
         for name in columns:
             if getattr(self, name, (self.extra or {}).get(name)) is None:
+                remedy = "train with a method whose annotator fills it"
+                if name in ATOMS:
+                    remedy = "play an environment that tells info['atoms']"
                 raise TableError(
                     f"{who} needs the column {name!r}, which this table lacks: give it to "
-                    "TurnTable.from_columns, or train with a method whose annotator fills it"
+                    f"TurnTable.from_columns, or {remedy}"
                 )
 
     @property
@@ -184,7 +194,16 @@ class TurnTable:
             action_key=[turn.action_key for _, _, turn in rows],
             text=[f"{turn.action} || {turn.next_observation}" for _, _, turn in rows],
             **_branches(rollouts),
+            **_atoms([turn for _, _, turn in rows]),
         )
+
+
+def _atoms(turns: Sequence[Turn]) -> dict[str, list[Mapping[str, float]]]:
+    """Return the columns of atoms; none if no turn has any."""
+    if not any(turn.next_atoms for turn in turns):
+        return {}
+    before = [turn.atoms for turn in turns]
+    return {"atoms": before, "next_atoms": [turn.next_atoms for turn in turns]}
 
 
 def _branches(rollouts: Sequence[Rollout]) -> dict[str, list[int]]:
@@ -230,17 +249,21 @@ def _check_branches(parent: Ints, branch_turn: Ints, starts: Ints, group: Ints) 
 _WHOLE: Final = ("rollout", "group", "turn", "parent", "branch_turn")
 _FLAGS: Final = ("success", "valid", "failed", "ends_turn")
 _KEYS: Final = ("state_key", "next_state_key", "action_key", "text")
+ATOMS: Final = ("atoms", "next_atoms")
+"""Columns that rollouts bring; no annotator fills them."""
 _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(_WHOLE, np.int64),
     **dict.fromkeys(_FLAGS, np.bool_),
 }
-"""Types of the columns that are neither keys nor float64."""
+"""Types of the columns that are neither keys nor atoms nor float64."""
 
 
 def _typed(name: str, column: Any) -> NDArray[Any]:
     """Return a column in its type; nothing is rounded, and no text is read as a number."""
     if name in _KEYS:
         return _keys(name, column)
+    if name in ATOMS:
+        return _mappings(name, column)
     try:
         given = np.asarray(column)
     except ValueError as e:  # rows of unequal lengths
@@ -272,6 +295,21 @@ def _keys(name: str, column: Any) -> Keys:
         keys = keys.copy() if keys is column else keys
         keys[row] = str(key)
     return keys
+
+
+def _mappings(name: str, column: Any) -> Keys:
+    """Return a column of atoms."""
+    mappings = np.empty(len(column), dtype=np.object_)
+    for row, given in enumerate(column):
+        if not isinstance(given, Mapping) or not all(
+            isinstance(part, str) and 0 <= float(value) <= 1 for part, value in given.items()
+        ):
+            raise TableError(
+                f"column {name!r} must hold mappings of names to True, False or shares in [0, 1], "
+                f"got {given!r:.60} in row {row}"
+            )
+        mappings[row] = given
+    return mappings
 
 
 def _check_numbers(rollout: Ints) -> None:

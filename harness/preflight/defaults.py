@@ -10,6 +10,7 @@ from harness import annotators, credit, losses
 from harness.config import TINY_MODELS, Config, methods, replace
 from harness.config.rollout_settings import complete_bounds
 from harness.credit.registry import hyperparameters_of, layers, needs, preset
+from harness.credit.table import ATOMS
 from harness.preflight import recorded_files
 from harness.preflight.machine import Machine
 from harness.prompts import answer_limits, tool_formats
@@ -77,7 +78,7 @@ def _annotators_of(config: Config) -> list[str]:
         columns["state_value"] = None
     preferred = [*method.annotators, *annotators.names()]
     chosen = []
-    for column in columns:
+    for column in (name for name in columns if name not in ATOMS):
         fills = [name for name in preferred if column in annotators.columns(name)]
         if not fills:
             raise ConfigError(

@@ -84,11 +84,13 @@ def _two_rollouts(config: Config) -> TurnTable:
         for name in annotators.columns(other)
     }
     known = {field.name for field in dataclasses.fields(TurnTable)}
+    atoms = [{"half": share} for share in (0.0, 1.0, 1.0, 0.0)]
     return TurnTable.from_columns(
         rollout=[0, 0, 1, 1],
         reward=[0.0, 0.0, 0.0, 1.0],
         valid=[True, False, True, True],
         state_key=["a", "b"] * 2,
+        next_atoms=atoms,
         extra={name: column for name, column in filled.items() if name not in known},
         **{name: column for name, column in filled.items() if name in known},
     )
@@ -152,7 +154,7 @@ def _changed(settings: Mapping[str, Any], change: Callable[[str, Any], Any]) -> 
 
 _COMPARE_STATES: Final = (
     *("ecpo", "gigpo", "hgpo", "salt", "scpo"),
-    *("g2po", "gagpo", "graphgpo", "milegpo", "proxmo", "rtmc"),
+    *("g2po", "gagpo", "graft", "graphgpo", "milegpo", "pgpo", "proxmo", "rtmc"),
     *("dpo", "ipo", "kto"),
 )
 """Estimators that compare turns in equal states; tokens of a turn would count as visits."""

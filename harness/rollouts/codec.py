@@ -103,6 +103,8 @@ def _encode_turn(turn: Turn) -> dict[str, Any]:
         "next_observation": turn.next_observation,
         "next_state_key": turn.next_state_key,
         "progress": serialization.encode_number(turn.progress),
+        **({"atoms": dict(turn.atoms)} if turn.atoms else {}),
+        **({"next_atoms": dict(turn.next_atoms)} if turn.next_atoms else {}),
     }
 
 
@@ -217,9 +219,18 @@ def _decode_turns(turns: Sequence[Any], images: Sequence[Image], rollout: int) -
                 progress=fields.number(turn, "progress", what) if has_progress else math.nan,
                 image=None if turn.get("image") is None else _shown(turn["image"], images, what),
                 summary=summary,
+                atoms=_atoms(turn, "atoms", what),
+                next_atoms=_atoms(turn, "next_atoms", what),
             )
         )
     return decoded
+
+
+def _atoms(turn: Mapping[str, Any], field: str, what: str) -> dict[str, bool | float]:
+    given = turn.get(field, {})
+    if not isinstance(given, Mapping):
+        raise BadRequest(f"{field!r} of {what} must be an object, got {type(given).__name__}")
+    return serialization.decode_atoms(given, f"{field!r} of {what}")
 
 
 def _summary(turn: Mapping[str, Any], what: str, before: Completion) -> Completion | None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, SupportsFloat, TypeVar
 from agentgyms.core import tracing
 from agentgyms.core.env import Feedback, Observation, TextEnv
 from agentgyms.core.errors import EnvUnavailable
+from agentgyms.core.outcome import for_agents
 from agentgyms.core.serialization import encode_number
 from agentgyms.recording.recorder import make_header
 from agentgyms.recording.recording_format import RecordedTurn, Recording
@@ -86,7 +87,8 @@ class Episode:
 
     def view(self) -> EpisodeView:
         """Return the view of the seat that acts next."""
-        partner, (text, image), info = is_partners(self.info), self.text_and_image, self.info
+        partner, (text, image) = is_partners(self.info), self.text_and_image
+        info = for_agents(self.info)
         view = self._views.get(partner)
         if view is None:
             turns = self.seats.turns(partner)
@@ -231,6 +233,8 @@ async def take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
         progress=info["progress"],
         image=view.image,
         summary=decision.summary,
+        atoms=before["atoms"],
+        next_atoms=info["atoms"],
         oracle=before.get("oracle", ""),
         next_oracle=info.get("oracle", ""),
     )

@@ -75,6 +75,8 @@ def _turns(recording: Recording) -> list[Turn]:
             next_state_key=after.info["state_key"],
             progress=after.info["progress"],
             image=image,
+            atoms=before.info["atoms"],
+            next_atoms=after.info["atoms"],
         )
         seats.add(is_partners(before.info), turn)
     return turns

@@ -44,7 +44,7 @@ from harness.types.rollout import Rollout
 FORMAT: Final = "agentgyms-rollouts-1"
 COLUMNS: Final = (
     *("value", "process_reward", "entropy", "hindsight", "kl", "length"),
-    *("state_value", "teacher_kl"),
+    *("state_value", "teacher_kl", "energy"),
 )
 """Columns of a turn table that a file may hold: those that annotators fill."""
 

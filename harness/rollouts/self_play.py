@@ -64,5 +64,6 @@ class SeatTurns:
                 next_observation=turn.next_observation,
                 next_state_key=turn.next_state_key,
                 progress=turn.progress,
+                next_atoms=turn.next_atoms,
                 next_oracle=turn.next_oracle,
             )

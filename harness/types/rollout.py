@@ -97,7 +97,9 @@ class Turn:
     the format that the prompt requires. `summary` is the model's summary of the turns before, if it
     wrote one in front of this turn: no environment step, and credited as this turn is. `oracle` and
     `next_oracle` are `info["oracle"]` before and after the action, "" where the environment gives
-    none; they are for annotators, never for prompts, and files do not keep them.
+    none; they are for annotators, never for prompts, and files do not keep them. `atoms` and
+    `next_atoms` are `info["atoms"]` before and after, the parts of the goal that hold; they are for
+    credit, never for prompts.
     """
 
     observation: str
@@ -112,6 +114,8 @@ class Turn:
     progress: float
     image: Image | None = None
     summary: Completion | None = None
+    atoms: Mapping[str, float] = field(default_factory=dict)
+    next_atoms: Mapping[str, float] = field(default_factory=dict)
     oracle: str = field(default="", compare=False)
     next_oracle: str = field(default="", compare=False)
 

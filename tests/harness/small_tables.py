@@ -16,8 +16,8 @@ COUNT, BATCH = 1000, 250
 @functools.cache
 def many_rows():
     """Return the rows of 1,000 tables: groups of one to four rollouts that walk over few states."""
-    rng = random.Random(0)
-    return [small_rows(rng) for _ in range(COUNT)]
+    rng, later = random.Random(0), random.Random(1)
+    return [with_atoms(small_rows(rng), later) for _ in range(COUNT)]
 
 
 @functools.cache
@@ -62,6 +62,24 @@ def one_rollout(rng, rollout, group):
             }
         )
         state = after
+    return rows
+
+
+def with_atoms(rows, rng):
+    """Add parts of a goal, of which some hold at the start and some turns know nothing."""
+    atoms = {}
+    for row in rows:
+        if row["turn"] == 0:
+            atoms = {"clean": rng.random() < 0.2, "in place": False, "worth": rng.choice((0.0, 0.5))}
+            atoms |= {"told": True} if rng.random() < 0.3 else {}
+        row["atoms"] = {} if row["turn"] == 0 and rng.random() < 0.2 else atoms
+        if rng.random() < 0.8:
+            changed = rng.choice(sorted(atoms))
+            atoms = atoms | {changed: rng.choice((True, False))}
+            row["next_atoms"] = atoms
+        else:
+            row["next_atoms"] = {}
+        row["energy"] = rng.uniform(0, 2)
     return rows
 
 

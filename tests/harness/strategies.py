@@ -48,6 +48,11 @@ def further_columns(given, rng):
         "length": rng.integers(1, 9, size=n),
         "state_value": rng.random(n) * 10,
         "teacher_kl": rng.normal(size=n),
+        "energy": rng.uniform(0, 2, size=n),
+        "atoms": [{} for _ in range(n)],
+        "next_atoms": [
+            {"clean": bool(rng.random() < 0.5), "worth": float(rng.random())} for _ in range(n)
+        ],
     }
 
 

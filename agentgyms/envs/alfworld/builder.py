@@ -129,18 +129,29 @@ def _aim(house: House) -> Aim:
     targets, places = _targets(house), _places(house)
     if family == "look":
         lit = [
-            (Wanted(1 << (layout.toggled + o), 1), Wanted(1 << house.location_of[r], 1))
+            (
+                Wanted(1 << (layout.toggled + o), 1, "lamp on"),
+                Wanted(1 << house.location_of[r], 1, "at the lamp"),
+            )
             for o, r in _lamps(house)
         ]
-        return aim_at(lit, [(Wanted(targets << layout.held, 1),)])
+        return aim_at(lit, [(Wanted(targets << layout.held, 1, "held"),)])
     if family == "pick2":
-        return aim_at([(Wanted(house.inside(members(targets), [r]), 2),) for r in places])
+        inside = (house.inside(members(targets), [r]) for r in places)
+        return aim_at([(Wanted(bits, 2, "in place"),) for bits in inside])
     if family == "pick":
-        return aim_at([(Wanted(house.inside(members(targets), places), 1),)])
-    start = {"clean": layout.clean, "heat": layout.hot, "cool": layout.cool}[family]
+        return aim_at([(Wanted(house.inside(members(targets), places), 1, "in place"),)])
+    start, name = {
+        "clean": (layout.clean, "clean"),
+        "heat": (layout.hot, "hot"),
+        "cool": (layout.cool, "cool"),
+    }[family]
     return aim_at(
         [
-            (Wanted(1 << (start + o), 1), Wanted(house.inside([o], places), 1))
+            (
+                Wanted(1 << (start + o), 1, name),
+                Wanted(house.inside([o], places), 1, "in place"),
+            )
             for o in members(targets & house.having(f"{family}able"))
         ]
     )

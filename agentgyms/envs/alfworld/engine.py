@@ -51,7 +51,7 @@ class State(GameState):
         """Return a copy of the state, to be played independently."""
         twin = object.__new__(State)
         twin.game, twin.bits, twin.location = self.game, self.bits, self.location
-        twin.held, twin.reached = self.held, self.reached
+        twin.held, twin.holds, twin.reached = self.held, self.holds, self.reached
         twin.contents = [inside.copy() for inside in self.contents]
         twin.moves, twin.admissible = self.moves, self.admissible  # every move makes new ones
         return twin
@@ -76,7 +76,7 @@ class State(GameState):
         if changed:
             self._refresh()
         if changed & self.game.aim.watched:
-            self.reached = self.game.aim.reached(self.bits)
+            self.judge()
         return answer
 
     # --- what commands do ----------------------------------------------------------------------

@@ -94,8 +94,8 @@ class ALFWorldEnv(TextEnv):
     | `oracle` | `False` | put the experts' next actions and the way left into `info["oracle"]` |
 
     Reward is 1 on the turn that reaches the goal and 0 on every other; that turn terminates the
-    episode. `info["progress"]` is the share of the goal's literals that hold, for the choice of
-    objects that is nearest to it. Families: `pick`, `look`, `clean`, `heat`, `cool`, `pick2`.
+    episode. `info["atoms"]` are the goal's literals (`clean`, `in place`), for the choice of objects
+    that is nearest to it, and `info["progress"]` is the share that holds. Families: `pick`, `look`, `clean`, `heat`, `cool`, `pick2`.
 
     | split | official | generated, for each size of room |
     |---|---|---|
@@ -250,6 +250,7 @@ class ALFWorldEnv(TextEnv):
             score=float(won),
             success=won,
             metrics={"subgoals_reached": float(reached), "subgoals_total": float(total)},
+            atoms=dict(zip(state.game.aim.names, state.holds, strict=True)),
         )
 
 

@@ -14,6 +14,7 @@ class Wanted(NamedTuple):
 
     bits: int
     need: int
+    name: str  # of its atom, such as `in place`
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +22,33 @@ class Aim:
     """The goal as bit masks: every part must hold in at least one of its ways.
 
     `total` is the number of literals that must hold together; `watched` are all bits that count.
+    `names` are those of the literals, in the order of `holds`.
     """
 
     parts: tuple[tuple[tuple[Wanted, ...], ...], ...]
     total: int
     watched: int
+    names: tuple[str, ...]
 
     def reached(self, state: int) -> int:
         """Return the number of goal literals that hold, for the best choice of objects."""
-        total = 0
+        return sum(self.holds(state))
+
+    def holds(self, state: int) -> tuple[bool, ...]:
+        """Return which goal literals hold, for the best choice of objects (the first of them)."""
+        found: list[bool] = []
         for ways in self.parts:
-            best = 0
+            best, most = [False], -1  # of a part without a way
             for way in ways:
-                hold = 0
-                for bits, need in way:
+                hold = []
+                for bits, need, _ in way:
                     count = (state & bits).bit_count()
-                    hold += count if count < need else need
-                best = hold if hold > best else best
-            total += best
-        return total
+                    hold += [count > i for i in range(need)]
+                reached = sum(hold)
+                if reached > most:
+                    best, most = hold, reached
+            found += best
+        return tuple(found)
 
 
 def aim_at(*parts: Iterable[Iterable[Wanted]]) -> Aim:
@@ -51,8 +60,14 @@ def aim_at(*parts: Iterable[Iterable[Wanted]]) -> Aim:
     watched = 0
     for wanted in (wanted for part in ways for way in part for wanted in way):
         watched |= wanted.bits
-    needs = [sum(wanted.need for wanted in part[0]) if part else 1 for part in ways]
-    return Aim(ways, sum(needs), watched)
+    names = [name for part in ways for name in (_atoms(part[0]) if part else ("impossible",))]
+    return Aim(ways, len(names), watched, tuple(names))
+
+
+def _atoms(way: Iterable[Wanted]) -> Iterator[str]:
+    """Yield the names of a way's literals; those of one kind are numbered."""
+    for _, need, name in way:
+        yield from (f"{name} {i + 1}" for i in range(need)) if need > 1 else (name,)
 
 
 class Layout(NamedTuple):

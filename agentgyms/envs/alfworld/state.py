@@ -13,10 +13,10 @@ class GameState:
 
     The state is one integer, `bits`, laid out by `game.layout`; the other attributes follow from it
     and are kept for speed: the agent's location, the object in its hand or -1, the objects inside
-    each receptacle (ascending), and the literals of the goal that hold.
+    each receptacle (ascending), and which literals of the goal hold, and how many.
     """
 
-    __slots__ = ("bits", "contents", "game", "held", "location", "reached")
+    __slots__ = ("bits", "contents", "game", "held", "holds", "location", "reached")
 
     def __init__(self, game: Game, bits: int | None = None) -> None:
         """Take the game's first state, or the one that `bits` describes."""
@@ -30,7 +30,12 @@ class GameState:
         stored = self.bits >> layout.inside & ((1 << (layout.taken - layout.inside)) - 1)
         for pair in members(stored):
             self.contents[pair % wide].append(pair // wide)
-        self.reached = game.aim.reached(self.bits)
+        self.judge()
+
+    def judge(self) -> None:
+        """Set which literals of the goal hold."""
+        self.holds = self.game.aim.holds(self.bits)
+        self.reached = sum(self.holds)
 
     @property
     def key(self) -> str:

@@ -67,7 +67,8 @@ class AppWorldEnv(TextEnv):
     `success` is the same. The tests run when the episode ends, by `complete_task` or by the turn
     limit, and in the mode `score="turn"` after every turn. `score` is the share of tests that
     pass, which is above 0 without any action; `progress` is the share among the tests that fail
-    without any action. Before the tests run, `score` is 0 and `progress` nan.
+    without any action, which `info["atoms"]` has one by one: `test 1`, `test 2`, ... Before the
+    tests run, `score` is 0, `progress` nan, and there are no atoms.
 
     `info["state_key"]` with `state="code"` identifies the task, the code executed so far, and the
     records of all apps. It is exact: equal keys imply equal variables too. With `"database"` it
@@ -313,4 +314,5 @@ class AppWorldEnv(TextEnv):
                 self._brief.difficulty,
                 report,
             ),
+            atoms=report.atoms if report else {},
         )

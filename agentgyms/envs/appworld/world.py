@@ -64,7 +64,18 @@ class Report:
     @property
     def score_over_no_op(self) -> float:
         """The share that is met of the requirements that fail without any action."""
-        return _share([v for v in self.verdicts if v.label == "no_op_fail"])
+        return _share(self._earned)
+
+    @property
+    def atoms(self) -> dict[str, bool | float]:
+        """Whether each requirement is met that fails without any action, in their words' order."""
+        # AppWorld lists those that are met first: a test's place in its list changes.
+        listed = sorted(self._earned, key=lambda verdict: verdict.requirement)
+        return {f"test {i}": verdict.passed for i, verdict in enumerate(listed, 1)}
+
+    @property
+    def _earned(self) -> list[Verdict]:
+        return [v for v in self.verdicts if v.label == "no_op_fail"]
 
 
 def _share(verdicts: Sequence[Verdict]) -> float:

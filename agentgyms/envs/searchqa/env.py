@@ -59,6 +59,7 @@ class SearchQAEnv(TextEnv):
     whether a golden answer occurred in a document found (`answer_retrieved`). `info["progress"]`
     is the fraction of subgoals reached: one for each paragraph that the question needs, one for the
     answer; a right answer makes it 1. It is nan for questions with unknown paragraphs.
+    `info["atoms"]` has them one by one: `hop 1`, ..., `answer`.
 
     | split | generated | files of a data set |
     |---|---|---|
@@ -281,18 +282,22 @@ class SearchQAEnv(TextEnv):
                 "searches": float(self._searches),
                 "answer_retrieved": float(self._answer_retrieved),
             },
+            atoms=self._atoms(right),
         )
 
     def _is_right(self) -> bool:
         """Return whether the answer given so far is a golden one."""
         return scoring.exact_match(self._answer or "", self._question.golden)
 
+    def _atoms(self, right: bool) -> dict[str, bool | float]:
+        """Return whether each needed paragraph is found, or needed no more, and the answer."""
+        found = [right or doc_id in self._retrieved for doc_id in self._question.support]
+        hops = {f"hop {i}": met for i, met in enumerate(found, 1)}
+        return {**hops, "answer": right} if hops else {}
+
     def _progress(self, right: bool) -> float:
-        support = self._question.support
-        if not support:
-            return math.nan
-        found = sum(doc_id in self._retrieved for doc_id in support)
-        return 1.0 if right else found / (len(support) + 1)
+        atoms = self._atoms(right)
+        return sum(atoms.values()) / len(atoms) if atoms else math.nan
 
 
 def _document_line(number: int, hit: Hit) -> str:

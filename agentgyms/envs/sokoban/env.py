@@ -266,7 +266,17 @@ class SokobanEnv(TextEnv):
                 "boxes_on_target": float(self._on_target),
                 "deadlocked": math.nan if left is None else float(left == solver.DEAD),
             },
+            atoms=self._atoms(),
         )
+
+    def _atoms(self) -> dict[str, bool | float]:
+        """Return whether a box is on each target; targets are numbered row by row."""
+        targets, covered = self._state.room.targets, {}
+        while targets:
+            target = targets & -targets
+            covered[f"target {len(covered) + 1}"] = bool(self._state.boxes & target)
+            targets ^= target
+        return covered
 
     def _moves_left(self) -> int | None:
         """Return the solver's distance; None at the start and without a table of all states."""

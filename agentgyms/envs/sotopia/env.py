@@ -90,7 +90,8 @@ class SOTOPIAEnv(TextEnv):
     texts of agent and partner; `model_calls`, `model_prompt_tokens`, `model_response_tokens`
     and `cost` of partner and judge (absent where prices are not given).
 
-    `info["progress"]` is the share of the seat's subgoals in generated games, else nan.
+    `info["progress"]` is the share of the seat's subgoals in generated games, else nan;
+    `info["atoms"]` has them one by one, and the seat's `payoff`, the goal / 10 if it ended now.
     `info["state_key"]` is that of the task, the rules, the seed and all acts so far.
 
     | split | generated | official |
@@ -294,6 +295,8 @@ class SOTOPIAEnv(TextEnv):
         over = state.verdict is not None
         scored, own = score(state, learner), rating(state, learner)
         game = simulator.encounter.game
+        subgoals = game.subgoals(state.dialogue, seat) if game else {}
+        payoff = {"payoff": game.goal_score(state.dialogue, seat) / 10} if game else {}
         return Outcome(
             observation=self._observation(seat),
             state_key=keys.state_key("sotopia", *self._state_parts()),
@@ -304,11 +307,12 @@ class SOTOPIAEnv(TextEnv):
             action_key=action_key,
             feedback=feedback,
             feedback_text="; ".join(filter(None, (reason, self._unrated_reason()))),
-            progress=game.progress(state.dialogue, seat) if game else math.nan,
+            progress=sum(subgoals.values()) / len(subgoals) if subgoals else math.nan,
             score=scored,
             success=own is not None and own.scores["goal"] > self._threshold,
             metrics=episode_metrics(simulator, state),
             goal=render.goal(simulator.encounter, seat),
+            atoms={**subgoals, **payoff},
         )
 
     def _observation(self, seat: int) -> str:

@@ -63,8 +63,8 @@ class Game(Protocol):
     def goal_score(self, dialogue: Dialogue, seat: int) -> int:
         """Return a seat's goal score, 0 to 10, if the dialogue ended here."""
 
-    def progress(self, dialogue: Dialogue, seat: int) -> float:
-        """Return the fraction of a seat's subgoals that are reached, in [0, 1]."""
+    def subgoals(self, dialogue: Dialogue, seat: int) -> dict[str, bool]:
+        """Return whether each of a seat's subgoals is reached."""
 
     def suggestions(self, dialogue: Dialogue, seat: int) -> tuple[str, ...]:
         """Return actions, as an agent writes them, that commit the seat to something now."""

@@ -88,6 +88,8 @@ class WebShopEnv(TextEnv):
     goals without options), whether the goal's own product was bought (`goal_product_bought`), and
     the numbers of `searches` and of `pages` opened. `info["progress"]` is the share of subgoals
     reached: the parts of the reward of buying the open product now, and a purchase with reward 1.
+    `info["atoms"]` has them one by one: `attribute 1`, `option 1`, `price`, `type` (a share) and
+    `bought`.
 
     | split | `cut="product"` | `cut="original"`: indices of the shuffled list |
     |---|---|---|
@@ -229,7 +231,21 @@ class WebShopEnv(TextEnv):
             score=score,
             success=score == 1.0,
             metrics=self._metrics(bought),
+            atoms=self._atoms(),
         )
+
+    def _atoms(self) -> dict[str, bool | float]:
+        """Return the parts of the reward of buying the open product now, and of the purchase."""
+        goal, purchase = self._session.goal, self._session.purchase()
+        attributes = purchase.attributes if purchase else (False,) * len(goal.attributes)
+        options = purchase.options if purchase else (False,) * len(goal.goal_options)
+        return {
+            **{f"attribute {i}": met for i, met in enumerate(attributes, 1)},
+            **{f"option {i}": met for i, met in enumerate(options, 1)},
+            "price": purchase is not None and bool(purchase.r_price),
+            "type": purchase.r_type if purchase else 0.0,
+            "bought": purchase is not None and self._session.done and purchase.success,
+        }
 
     def _progress(self) -> float:
         purchase = self._session.purchase()

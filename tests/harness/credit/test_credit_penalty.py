@@ -24,11 +24,13 @@ READS_VALIDITY = {
     "imitation": {"valid_only": False},
 }
 """Estimators that invalid turns matter to beside the penalty, and the settings that end that."""
+ENDS_APART = {"graft": {"sinks": "outcome"}}
+"""Estimators to which an end is its state: here successes and failures end in one."""
 COUNTS_INVALID_AS_ONE = ("ecpo",)
 """Estimators to which all invalid actions of a state are one action."""
 INVALID_NEVER_WINS = ("dpo", "ipo", "kto")
 """Estimators of preferences, to which an invalid turn is never the better one."""
-READS_SUCCESS = ("planpo", "prime", "scpo")
+READS_SUCCESS = ("graft", "planpo", "prime", "procredit", "scpo")
 """Estimators to which a penalty on the return is not a failure, as a lower reward may be."""
 TWO = TurnTable.from_columns(
     rollout=[0, 0, 1], group=[0, 0, 0], reward=[0.0, 1.0, 0.0], valid=[True, False, True]
@@ -57,7 +59,8 @@ def some_table(seed=0, rollouts=6, turns=4):
         text=[f"a || {i % turns}" for i in range(n)],
         **{name: rng.uniform(0.1, 0.9, n) for name in ("value", "process_reward", "entropy")},
         **{name: rng.uniform(0.1, 0.9, n) for name in ("hindsight", "kl", "length")},
-        **{name: rng.uniform(0.1, 0.9, n) for name in ("state_value", "teacher_kl")},
+        **{name: rng.uniform(0.1, 0.9, n) for name in ("state_value", "teacher_kl", "energy")},
+        next_atoms=[{"clean": bool(met)} for met in rng.random(n) < 0.5],
     )
 
 
@@ -65,7 +68,7 @@ def method_credit(row, penalty_on, invalid_penalty):
     """Return a method's estimator with its settings and a penalty, without models."""
     own = {key: value for key, value in row.credit.items() if key != "scorer"}
     given = {**preset("paper", row.estimator, own), **own}
-    given |= READS_VALIDITY.get(row.estimator, {})
+    given |= READS_VALIDITY.get(row.estimator, {}) | ENDS_APART.get(row.estimator, {})
     if "penalty_on" in given:
         given |= {"penalty_on": penalty_on, "invalid_penalty": invalid_penalty}
     return lambda table: credit.get(row.estimator)(table, **given)

@@ -17,12 +17,18 @@ from harness.types.errors import ConfigError, TableError
 
 NAMES = credit.names()
 OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length", "state_value")
-OPTIONAL += ("teacher_kl",)
+OPTIONAL += ("teacher_kl", "energy", "next_atoms")
 BATCH_WIDE = ("cast", "dmpo", "dpo", "empg", "ipo", "kto", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
 ABSOLUTE = ("cast", "distill", "gae", "imitation", "oracle", "rae", "reinforce")
 """Estimators that do not compare rollouts with each other."""
+
+
+def filled(n):
+    """Every optional column, with n equal rows."""
+    values = {name: {"clean": 0.5} if name == "next_atoms" else 0.5 for name in OPTIONAL}
+    return {name: [value] * n for name, value in values.items()}
 
 
 def known_statistics(name):
@@ -41,7 +47,7 @@ def equal_rollouts(last):
         next_state_key=["b", "c", "end"] * n,
         action_key=["x", "y", "z"] * n,
         text=["x || at b", "y || at c", "z || end"] * n,
-        **{name: np.full(3 * n, 0.5) for name in OPTIONAL},
+        **filled(3 * n),
     )
 
 
@@ -107,7 +113,7 @@ def test_an_empty_table_has_no_advantages(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_single_turn_is_no_problem(name):
-    one = TurnTable.from_columns(rollout=[0], reward=[1], **{key: [0.5] for key in OPTIONAL})
+    one = TurnTable.from_columns(rollout=[0], reward=[1], **filled(1))
     advantage = credit.get(name)(one)
     assert np.isfinite(advantage).all()
     if name not in ABSOLUTE:

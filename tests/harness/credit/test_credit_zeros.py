@@ -38,6 +38,7 @@ COUNTED = {
     ("rtmc", LONG): "the discounted return is smoothed towards an undiscounted one",
     ("empg", LONG): "the bonus for a certain next turn, which last turns lack",
     ("planpo", ("unequal",)): "the return is divided by the turns",
+    ("otb", ("unequal",)): "turns beyond the second longest rollout have no baseline",
     ("sft", ALL): "a weight, not an advantage",
     ("rft", ALL): "a weight, not an advantage",
     ("ei", ALL): "a weight, not an advantage",
@@ -58,6 +59,9 @@ SIGNALS = {
     "vineppo": "measured values",
     "planpo": "the return is divided by the response's tokens",
     "igpo": "information gains",
+    "mt_grpo": "rewards of turns",
+    "turn_credit": "atoms of the goal",
+    "procredit": "atoms of the goal",
 }
 """Methods whose advantages need not be 0 where returns are equal and a model's signal differs."""
 
@@ -71,6 +75,10 @@ PENALISED = {
     ("at2po", "row", ALL): "the penalty is subtracted from the advantage",
     ("rtmc", "row", ALL): "the mean return that Q is smoothed towards has no local penalty",
     ("rtmc", "step", ALL): "the mean return that Q is smoothed towards has no local penalty",
+    ("turn_credit", "row", ALL): "the penalty is subtracted from the advantage",
+    ("otb", "row", ALL): "the penalty is subtracted from the advantage",
+    ("graft", "row", ("unequal",)): "the sign is kept in a state visited once",
+    ("procredit", "return", LONG): "turns before more penalties have lower returns",
 }
 """The same where every turn pays a penalty: method, what it is on, and lengths."""
 
@@ -111,12 +119,16 @@ def walks(groups, length, valid=True, seed=None):
 def signals(count, seed):
     if seed is None:
         none = ("value", "process_reward", "kl", "teacher_kl", "state_value")
-        some = ("entropy", "hindsight", "length")
+        some = ("entropy", "hindsight", "length", "energy")
         both = {**dict.fromkeys(none, 0.0), **dict.fromkeys(some, 0.5)}
-        return {name: np.full(count, value) for name, value in both.items()}
+        atoms = [{"clean": False}] * count
+        filled = {name: np.full(count, value) for name, value in both.items()}
+        return {**filled, "atoms": atoms, "next_atoms": atoms}
     rng = np.random.default_rng(seed)
     names = ("value", "process_reward", "kl", "teacher_kl", "state_value", "entropy", "hindsight")
-    return {"length": rng.integers(1, 9, count), **{name: rng.random(count) for name in names}}
+    names += ("energy",)
+    drawn = {"length": rng.integers(1, 9, count), **{name: rng.random(count) for name in names}}
+    return {**drawn, "next_atoms": [{"clean": float(share)} for share in rng.random(count)]}
 
 
 @functools.cache
@@ -154,8 +166,9 @@ def test_equal_returns_give_exact_zeros_whatever_a_model_says_of_turns(name, kin
     if any(name == method and kind in kinds for method, kinds in COUNTED):
         return  # see above
     got = [largest(name, preset, "row", kind, seed=0) for preset in PRESETS]
-    # IGPO compares the gains of turns that are not the last.
-    assert (max(got) == 0.0) == (name not in SIGNALS or (name, kind) == ("igpo", "one turn"))
+    # These compare the signals of turns that are not the last, or not the first.
+    alone = name in ("igpo", "mt_grpo", "turn_credit") and kind == "one turn"
+    assert (max(got) == 0.0) == (name not in SIGNALS or alone)
 
 
 @pytest.mark.parametrize("kind", LENGTHS)

@@ -128,11 +128,14 @@ class Contact:
         """Return 0: nothing material is at stake."""
         return 0
 
-    def progress(self, dialogue: Dialogue, seat: int) -> float:
-        """Return 1 when settled, else 0.5 for each seat whose last naming is right."""
-        if self.settled(dialogue):
-            return 1.0
-        return sum(self.last_named(dialogue, who) == self.common for who in (0, 1)) / 2
+    def subgoals(self, dialogue: Dialogue, seat: int) -> dict[str, bool]:
+        """Return whether each seat's last naming is right, or needed no more."""
+        settled = self.settled(dialogue)
+        named = {"own naming": seat, "other's naming": 1 - seat}
+        return {
+            name: settled or self.last_named(dialogue, who) == self.common
+            for name, who in named.items()
+        }
 
     def suggestions(self, dialogue: Dialogue, seat: int) -> tuple[str, ...]:
         """Return the namings of the seat's contacts except the last; `leave` when settled."""

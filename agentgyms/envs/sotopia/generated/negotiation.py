@@ -144,10 +144,12 @@ class Negotiation(ABC, Generic[Outcome]):
         """Return whether there is a deal."""
         return self.offer_state(dialogue).deal is not None
 
-    def progress(self, dialogue: Dialogue, seat: int) -> float:
-        """Return 1 with a deal, else 1/3 for each seat that has made an offer."""
+    def subgoals(self, dialogue: Dialogue, seat: int) -> dict[str, bool]:
+        """Return whether each seat has made an offer, or needs no more, and whether they deal."""
         table = self.offer_state(dialogue)
-        return 1.0 if table.deal is not None else sum(map(bool, table.offers)) / 3
+        deal = table.deal is not None
+        own, other = bool(table.offers[seat]), bool(table.offers[1 - seat])
+        return {"own offer": own or deal, "other's offer": other or deal, "deal": deal}
 
     def suggestions(self, dialogue: Dialogue, seat: int) -> tuple[str, ...]:
         """Return `accept`, `reject`, and a few offers from the seat's last towards the other's.

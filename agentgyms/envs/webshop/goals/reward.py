@@ -33,11 +33,21 @@ class Purchase:
     w_att: float  # weight of `r_att` in the reward
     w_option: float  # weight of `r_option`
     w_price: float  # weight of `r_price`
-    num_att_match: int  # number of the goal's attributes that the product has
-    num_option_match: int  # number of the goal's options that were chosen
+    attributes: tuple[bool, ...]  # for each of the goal's attributes, whether the product has it
+    options: tuple[bool, ...]  # for each of the goal's options, whether it was chosen
     query_match: bool  # whether the fine categories are equal
     category_match: bool  # whether the paths of categories share two names or more
     title_score: float  # share of the nouns in the goal's title that are in the product's title
+
+    @property
+    def num_att_match(self) -> int:
+        """Number of the goal's attributes that the product has."""
+        return sum(self.attributes)
+
+    @property
+    def num_option_match(self) -> int:
+        """Number of the goal's options that were chosen."""
+        return sum(self.options)
 
     @property
     def success(self) -> bool:
@@ -55,8 +65,8 @@ def score_purchase(
     """
     num_attributes, num_options = len(goal.attributes), len(goal.goal_options)
     num_parts = num_attributes + num_options + 1
-    num_att_match = _count_attributes(goal, product)
-    num_option_match = _count_options(goal.goal_options, options.values())
+    attributes = _attributes_met(goal, product)
+    options_met = _options_met(goal.goal_options, options.values())
     r_price = price <= goal.price_upper
     query_match = product.query == goal.query
     category_match = len(_names(product.product_category) & _names(goal.product_category)) >= 2
@@ -65,35 +75,35 @@ def score_purchase(
     if product.asin == goal.asin:
         r_type = 1.0
     return Purchase(
-        reward=(num_att_match + num_option_match + r_price) / num_parts * r_type,
+        reward=(sum(attributes) + sum(options_met) + r_price) / num_parts * r_type,
         r_type=r_type,
-        r_att=num_att_match / num_attributes,
-        r_option=num_option_match / num_options if num_options else None,
+        r_att=sum(attributes) / num_attributes,
+        r_option=sum(options_met) / num_options if num_options else None,
         r_price=r_price,
         w_att=num_attributes / num_parts,
         w_option=num_options / num_parts,
         w_price=1 / num_parts,
-        num_att_match=num_att_match,
-        num_option_match=num_option_match,
+        attributes=attributes,
+        options=options_met,
         query_match=query_match,
         category_match=category_match,
         title_score=title_score,
     )
 
 
-def _count_attributes(goal: Goal, product: Product) -> int:
-    """Return how many of the goal's attributes match one of the product's or are in its texts."""
+def _attributes_met(goal: Goal, product: Product) -> tuple[bool, ...]:
+    """Return which of the goal's attributes match one of the product's or are in its texts."""
     known = [processed(attribute) for attribute in product.attributes]
     texts: tuple[str, ...] | None = None
-    count = 0
+    met = []
     for wanted in goal.attributes:
         sought = processed(wanted)
         found = any(similar(attribute, sought) for attribute in known)
         if not found:
             texts = texts or _texts(product)
             found = any(wanted in text for text in texts)
-        count += found
-    return count
+        met.append(found)
+    return tuple(met)
 
 
 def _texts(product: Product) -> tuple[str, ...]:
@@ -102,14 +112,16 @@ def _texts(product: Product) -> tuple[str, ...]:
     return product.title.lower(), features.lower(), product.description.lower()
 
 
-def _count_options(wanted: Mapping[str, str] | tuple[str, ...], chosen: Iterable[str]) -> int:
-    """Return how many wanted options match any chosen value, whichever option it belongs to."""
+def _options_met(
+    wanted: Mapping[str, str] | tuple[str, ...], chosen: Iterable[str]
+) -> tuple[bool, ...]:
+    """Return which wanted options match any chosen value, whichever option it belongs to."""
     values = [processed(normalize_color(value)) for value in chosen]
     if isinstance(wanted, Mapping):
         goals = [normalize_pair(name, value) for name, value in wanted.items()]
     else:
         goals = [normalize_color(value) for value in wanted]
-    return sum(any(similar(value, processed(goal)) for value in values) for goal in goals)
+    return tuple(any(similar(value, processed(goal)) for value in values) for goal in goals)
 
 
 @lru_cache(maxsize=4096)

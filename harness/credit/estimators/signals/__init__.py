@@ -8,7 +8,11 @@ from harness.credit.estimators.signals import (  # noqa: F401 (registers the est
     empg,
     hcapo,
     igpo,
+    mt_grpo,
     oracle,
+    otb,
     planpo,
+    procredit,
     rae,
+    turn_credit,
 )

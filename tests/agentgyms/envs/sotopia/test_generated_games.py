@@ -15,6 +15,14 @@ from agentgyms.envs.sotopia.generated.acts import Commitment, Verb, commitment
 from agentgyms.envs.sotopia.generated.scenarios import FAMILIES, draw_game
 from tests.agentgyms.envs.sotopia.generated_play import LAMP, PARTY, TOYS, act, talk
 
+
+
+def share(game: Any, dialogue: Any) -> float:
+    """Return the share of seat 0's subgoals that are reached."""
+    reached = game.subgoals(dialogue, 0).values()
+    return sum(reached) / len(reached)
+
+
 SHARED = talk("act: offer balls=0 dolls=2 boxes=1", "act: accept")
 
 
@@ -148,10 +156,10 @@ def test_goals_of_a_common_contact() -> None:
     assert [PARTY.goal_score(astray, seat) for seat in (0, 1)] == [8, 8]
     later = talk("act: name Alma", "act: name Alma", "act: name Boris")
     assert [PARTY.goal_score(later, seat) for seat in (0, 1)] == [10, 10]
-    assert [PARTY.progress(later[:n], 0) for n in range(4)] == [0.0, 0.5, 1.0, 1.0]
+    assert [share(PARTY, later[:n]) for n in range(4)] == [0.0, 0.5, 1.0, 1.0]
     never = talk("act: name Alma", "act: name Clara", "act: name Boris", "act: name Alma")
     assert [PARTY.goal_score(never, seat) for seat in (0, 1)] == [0, 0]
-    assert PARTY.progress(never, 0) == 0.5
+    assert share(PARTY, never) == 0.5
 
 
 def test_names_of_many_contacts_cost_much_but_not_all() -> None:
@@ -163,7 +171,7 @@ def test_names_of_many_contacts_cost_much_but_not_all() -> None:
 
 def test_progress_of_offers() -> None:
     lines = talk("act: offer 80", "none", "none", "act: offer 90", "act: accept")
-    progress = [LAMP.progress(lines[:n], 0) for n in range(6)]
+    progress = [share(LAMP, lines[:n]) for n in range(6)]
     assert progress == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3, 2 / 3, 1])
 
 
@@ -216,6 +224,6 @@ def test_what_is_suggested_is_possible(family: str, number: int, choices: list[i
         for who in (0, 1):
             assert 0 <= game.goal_score(dialogue, who) <= 10
             assert -5 <= game.material(dialogue, who) <= 5
-            assert 0 <= game.progress(dialogue, who) <= 1
+            assert set(game.subgoals(dialogue, who).values()) <= {True, False}
     if game.settled(dialogue):
         assert game.suggestions(dialogue, 0) == ("leave",)
