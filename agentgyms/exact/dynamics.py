@@ -16,9 +16,10 @@ class Transition(NamedTuple):
         probability: The probability, in (0, 1]; those of one action add up to 1.
         state: The state after the turn.
         reward: The environment's own reward of the turn.
-        over: Whether the task ended, so that nothing follows.
+        over: Whether the episode ended, so that nothing follows.
         success: Whether the task is solved; only where it is `over`.
         score: The score at the end, in [0, 1]; only where it is `over`.
+        cut: Whether it is `over` because the world's own limit was reached.
     """
 
     probability: float
@@ -27,6 +28,7 @@ class Transition(NamedTuple):
     over: bool = False
     success: bool = False
     score: float = 0.0
+    cut: bool = False
 
 
 @runtime_checkable

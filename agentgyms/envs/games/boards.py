@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from agentgyms.core.errors import BadOption
 
@@ -28,9 +28,9 @@ Deal = Callable[[int, bool], Board]
 
 
 def dealt(
-    deal: Deal, counts: Mapping[str, int], *, repeats: bool = False
-) -> dict[str, dict[str, Any]]:
-    """Return the boards of each split by task id, such as `train/4x4-0007`.
+    deal: Deal, counts: Mapping[str, int], split: str, *, repeats: bool = False
+) -> dict[str, Board]:
+    """Return the boards of a split by task id, such as `train/4x4-0007`.
 
     `counts` has their numbers; a kind with fewer boards has fewer. With `repeats` boards are drawn
     with replacement, so that they come as often as their game deals them.
@@ -39,17 +39,18 @@ def dealt(
         BadOption: A split has no board.
     """
     seen: set[Hashable] = set()
-    found: dict[str, dict[str, Any]] = {}
-    for split, first in _FIRST.items():
-        boards = found[split] = {}
-        for number in range(first, first + _TRIES * counts[split]):
-            if len(boards) == counts[split]:
+    wanted = "train" if split == "sample" else split
+    for one, first in _FIRST.items():  # the held-out ones first, also where train is wanted
+        boards: dict[str, Board] = {}
+        for number in range(first, first + _TRIES * counts[one]):
+            if len(boards) == counts[one]:
                 break
-            family, content = deal(number, split == "valid_unseen")
+            family, content = deal(number, one == "valid_unseen")
             if repeats or content not in seen:
                 seen.add(content)
                 boards[f"{split}/{family}-{len(boards):04d}"] = Board(family, content)
-        if not boards:
-            raise BadOption(f"split {split!r} has no board with these arguments: give other ones")
-    found["sample"] = dict(list(found["train"].items())[: counts["sample"]])
-    return found
+        if one == wanted:
+            break
+    if not boards:
+        raise BadOption(f"split {split!r} has no board with these arguments: give other ones")
+    return dict(list(boards.items())[: counts[split]])

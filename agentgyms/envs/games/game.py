@@ -106,16 +106,16 @@ class Game(TextEnv):
 
     def load_tasks(self) -> TaskSet:
         """Return the tasks of the split; deals their boards if necessary."""
-        boards = self._boards()[self.split]
+        boards = self._boards()
         return TaskSet(self.split, [Task(name, board.family) for name, board in boards.items()])
 
-    def _boards(self) -> Mapping[str, Mapping[str, Board]]:
+    def _boards(self) -> Mapping[str, Board]:
         kind: Any = type(self)  # gym.Env confuses mypy about what is hashable
-        return _dealt(kind, _frozen_arguments(self))
+        return _dealt(kind, _frozen_arguments(self), self.split)
 
     def _lay(self, task: Task) -> None:
         """Put the task's board down."""
-        self.board: Any = self._boards()[self.split][task.task_id].content
+        self.board: Any = self._boards()[task.task_id].content
         arguments = tuple(map(str, self.rules()))
         self._name = ("games", type(self).__name__, arguments, self.board)
         self._faces = _faces(self._name)
@@ -183,8 +183,8 @@ class Game(TextEnv):
         reason: str = "",
     ) -> Outcome:
         return Outcome(
-            face.text, face.key, move.reward, move.over, False, face.actions, True, action_key,
-            feedback, reason, face.progress, move.score, move.success,
+            face.text, face.key, move.reward, move.over and not move.cut, move.cut, face.actions,
+            True, action_key, feedback, reason, face.progress, move.score, move.success,
         )  # fmt: skip
 
     # --- the exact solution ----------------------------------------------------------------------
@@ -223,8 +223,19 @@ class Game(TextEnv):
         return float(best.value[self._turn, model.number[self._state]])
 
     def optimal_remaining(self) -> int:
-        """Return the turns of a shortest solution from here, 0 at its end, -1 without one."""
-        raise NotImplementedError
+        """Return the turns that the best play takes to solve the task from here, -1 if it cannot.
+
+        0 at the end. Games of chance have no such number.
+        """
+        model, best = self._solved()
+        number, turn = model.number[self._state], self._turn
+        while model.actions[number] and turn < self.max_turns:
+            action = int(best.policy[turn, number].argmax())
+            turn += 1
+            if model.over[number, action, 0]:
+                return turn - self._turn if model.rewards["success"][number, action, 0] else -1
+            number = int(model.after[number, action, 0])
+        return 0 if not model.actions[number] else -1
 
     def _solved(self) -> _Solved:
         """Return the solution of the board for episodes of `max_turns` turns."""
@@ -279,6 +290,6 @@ def _frozen_arguments(game: Game) -> str:
 
 
 @lru_cache(maxsize=64)
-def _dealt(kind: type[Game], arguments: str) -> dict[str, dict[str, Board]]:
+def _dealt(kind: type[Game], arguments: str, split: str) -> dict[str, Board]:
     game = kind(**json.loads(arguments))
-    return dealt(game.deal, game.counts, repeats=game.repeats)
+    return dealt(game.deal, game.counts, split, repeats=game.repeats)

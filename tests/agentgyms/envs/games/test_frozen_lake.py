@@ -125,7 +125,7 @@ def test_slips_differ_between_seeds_and_repeat_with_them():
 
 
 def test_no_map_is_in_two_splits():
-    boards = [FrozenLakeEnv(split=split)._boards()[split] for split in ("train", "valid_seen")]
+    boards = [FrozenLakeEnv(split=split)._boards() for split in ("train", "valid_seen")]
     train, held_out = ({b.content for b in one.values()} for one in boards)
     assert len(train) == 1000
     assert len(held_out) == 100
