@@ -70,7 +70,11 @@ def with_atoms(rows, rng):
     atoms = {}
     for row in rows:
         if row["turn"] == 0:
-            atoms = {"clean": rng.random() < 0.2, "in place": False, "worth": rng.choice((0.0, 0.5))}
+            atoms = {
+                "clean": rng.random() < 0.2,
+                "in place": False,
+                "worth": rng.choice((0.0, 0.5)),
+            }
             atoms |= {"told": True} if rng.random() < 0.3 else {}
         row["atoms"] = {} if row["turn"] == 0 and rng.random() < 0.2 else atoms
         if rng.random() < 0.8:

@@ -29,7 +29,7 @@ class Bias:
         scale: The mean gradient along g, as a share of g: c.
         scale_error: The standard error of c.
         off: The part of the mean gradient that is orthogonal to g, as a share of c g; 0 if the
-            noise hides it.
+            noise hides it. It, `unseen` and `noise` are nan where c is not told from 0.
         unseen: The share that the noise alone would show on average.
         score: The standard errors by which that part differs from none.
         noise: The deviation of one step's gradient, as a share of c g.
@@ -77,12 +77,13 @@ def bias_of(gradients: Floats, control: Floats, exact: Floats) -> Bias:
     # A direction that one half shows is tested on the other, whose noise is independent.
     scores = [_score(half, mean) for half, mean in zip(halves, means[::-1], strict=True)]
     size = abs(scale) * math.sqrt(length)
-    if size <= 1e-12:
-        return Bias(scale, scale_error, math.nan, math.nan, 0.0, math.nan)
+    score = sum(scores) / math.sqrt(2)
+    if abs(scale) <= max(_SURE * scale_error, 1e-12):
+        return Bias(scale, scale_error, math.nan, math.nan, score, math.nan)
     off = math.sqrt(max(0.0, _dot(*means))) / size
     unseen = math.sqrt(float(aside.var(axis=0, ddof=1).sum()) / len(aside)) / size
     noise = math.sqrt(float(gradients.var(axis=0, ddof=1).sum())) / size
-    return Bias(scale, scale_error, off, unseen, sum(scores) / math.sqrt(2), noise)
+    return Bias(scale, scale_error, off, unseen, score, noise)
 
 
 def _score(values: Floats, direction: Floats) -> float:

@@ -16,7 +16,13 @@ from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
 
 Estimate = Callable[[TurnTable], Floats]
-"""An estimator with its hyperparameters: advantages of a table's turns. Shape [N]."""
+"""An estimator with its hyperparameters: advantages of a table's turns, shape [N]; raises `Lacking`
+if it needs what the table has not."""
+
+
+class Lacking(Exception):
+    """The table has not the columns, which are the arguments, that an estimator needs."""
+
 
 _MOST_ROWS: Final = 60_000
 """Turns of a table that is credited at once, which bounds the memory."""
@@ -48,8 +54,7 @@ class Cell:
 
 def measure(
     world: World,
-    length: int,
-    estimators: Mapping[str, tuple[Estimate, bool]],
+    estimators: Mapping[str, Estimate],
     *,
     size: int = 8,
     steps: int = 400,
@@ -57,20 +62,24 @@ def measure(
     objective: Objective = "success",
     continuations: int = 8,
     seed: int = 0,
-) -> list[Cell]:
-    """Return what is found about each estimator, on equal episodes; equal arguments, equal digits.
+) -> tuple[list[Cell], dict[str, tuple[str, ...]]]:
+    """Measure estimators on equal episodes; equal arguments give equal digits.
+
+    Returns what is found about each estimator, and the columns that others lack on this world.
 
     Args:
         world: The world.
-        length: The most turns of its episodes, as it was made.
-        estimators: Estimators by name, and whether their `reward` is success in any case because
-            they read the rewards of turns from `process_reward`.
+        estimators: Estimators by name.
         size: The episodes of a group, at least 2.
         steps: The steps to draw, at least 8.
         groups: The groups of a step, shared among the tasks.
-        objective: The return whose gradient is sought.
+        objective: The return whose gradient is sought. With `environment` the table has the
+            rewards of turns in `process_reward`, for estimators that read it, and else in `reward`.
         continuations: Those of `state_value`.
         seed: The seed of the episodes.
+
+    Raises:
+        ConfigError: A number is out of its range, or the gradient is zero.
     """
     per_task, rest = divmod(groups, len(world.tasks))
     if size < 2 or steps < 8 or per_task < 1 or rest:
@@ -81,51 +90,60 @@ def measure(
     exact = world.gradient(objective)
     if not np.abs(exact).max() > 0:
         raise ConfigError(f"the gradient of {objective} is zero on {world.name}: take another one")
-    rng = np.random.default_rng([seed, size, length])
-    chunk = max(8, _MOST_ROWS // (groups * size * length))
+    longest = max(task.model.horizon for task in world.tasks)
+    rng = np.random.default_rng([seed, size, longest])
+    chunk = max(8, _MOST_ROWS // (groups * size * longest))
     control: list[Floats] = []
     found: dict[str, list[Floats]] = {name: [] for name in estimators}
     alone: dict[str, bool] = {}
+    lacking: dict[str, tuple[str, ...]] = {}
     for start in range(0, steps, chunk):
         count = min(chunk, steps - start)
         drawn = draw(
             world, count, per_task, size, rng, objective=objective, continuations=continuations
         )
         control.append(drawn.gradients(drawn.advantage, count))
-        for name, (estimate, reads_turns) in estimators.items():
-            if alone.get(name) and start >= _SEPARATELY:
+        forms = _forms(drawn) if objective == "environment" else [drawn]
+        for name, estimate in estimators.items():
+            if name in lacking or (alone.get(name) and start >= _SEPARATELY):
                 continue
-            given = _for(drawn, objective, reads_turns)
+            try:
+                given = _readable(estimate, forms)
+            except Lacking as e:
+                lacking[name] = e.args
+                continue
             if name not in alone:
                 alone[name] = _needs_a_step(estimate, given)
             advantage = _by_step(estimate, given) if alone[name] else estimate(given.turns)
             found[name].append(drawn.gradients(advantage / REWARD_SCALE, count))
-    return [
-        _cell(name, parts, control, exact, Cell(world.name, length, size, name, 0, _NONE))
-        for name, parts in found.items()
-    ]
+    cells = []
+    for name, parts in found.items():
+        if name in lacking:
+            continue
+        gradients = np.concatenate(parts)
+        bias = bias_of(gradients, np.concatenate(control)[: len(gradients)], exact)
+        cells.append(Cell(world.name, longest, size, name, len(gradients), bias))
+    return cells, lacking
 
 
-_NONE: Final = Bias(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+def _forms(drawn: Drawn) -> list[Drawn]:
+    """Return episodes with the rewards of turns in `reward`, and in `process_reward`."""
+    inner = np.where(drawn.turns.goes_on, drawn.environment, 0.0)
+    own = replace(drawn.turns, reward=REWARD_SCALE * drawn.environment)
+    process = replace(drawn.turns, process_reward=REWARD_SCALE * inner)
+    return [replace(drawn, turns=own), replace(drawn, turns=process)]
 
 
-def _cell(
-    name: str, parts: Sequence[Floats], control: Sequence[Floats], exact: Floats, empty: Cell
-) -> Cell:
-    gradients = np.concatenate(parts)
-    bias = bias_of(gradients, np.concatenate(control)[: len(gradients)], exact)
-    return replace(empty, steps=len(gradients), bias=bias)
-
-
-def _for(drawn: Drawn, objective: Objective, reads_turns: bool) -> Drawn:
-    """Return episodes with the columns of rewards that an estimator reads for an objective."""
-    if objective == "success":
-        return drawn
-    if reads_turns:
-        inner = np.where(drawn.turns.goes_on, drawn.environment, 0.0)
-        process = REWARD_SCALE * inner
-        return replace(drawn, turns=replace(drawn.turns, process_reward=process))
-    return replace(drawn, turns=replace(drawn.turns, reward=REWARD_SCALE * drawn.environment))
+def _readable(estimate: Estimate, forms: Sequence[Drawn]) -> Drawn:
+    """Return the first form that has an estimator's columns, or raise `Lacking`."""
+    for form in forms:
+        try:
+            estimate(rows_of(form.turns, next(form.by_step())[0]))
+        except Lacking as e:
+            missing = e
+        else:
+            return form
+    raise missing
 
 
 def _needs_a_step(estimate: Estimate, drawn: Drawn) -> bool:

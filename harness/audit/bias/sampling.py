@@ -75,7 +75,8 @@ def draw(
     """Play steps of `groups` groups of `size` episodes for each task.
 
     The table's columns are those of training where they are known exactly: `value`, `entropy`,
-    `length` (1), and for success `state_value`, the mean of so many continuations, and `hindsight`.
+    `energy`, `length` (1), and for success `state_value`, the mean of so many continuations, and
+    `hindsight`.
     """
     parts = [
         _play(task, number, (steps, groups, size), rng, objective, continuations)
@@ -106,7 +107,7 @@ def draw(
 
 _OF_TABLE: Final = (
     *("turn", "reward", "success", "state_key", "next_state_key", "action_key", "text"),
-    *("value", "entropy", "state_value", "hindsight"),
+    *("value", "entropy", "energy", "state_value", "hindsight"),
 )
 
 
@@ -161,6 +162,7 @@ def _play(
         "advantage": values.advantage[turn_of, at, act],
         "value": REWARD_SCALE * value,
         "entropy": -_log_mean(policy)[at],
+        "energy": 1 - 2 * policy[at, act] + (policy**2).sum(axis=1)[at],
         **_keys(task, number, at, act, model.after[at, act, moved]),
     }
     if objective == "success":

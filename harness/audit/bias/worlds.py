@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -17,7 +17,7 @@ from harness.types.hyperparameters import unknown
 Objective = Literal["success", "environment"]
 """The return whose gradient is sought: success, or rewards of turns and success together."""
 
-_SKILL: Final = 1.0  # the logit of an optimal action above the others
+_SKILL: Final = 2.0  # the logit of an optimal action above the others
 _SPREAD: Final = 0.5  # standard deviation of all logits
 
 
@@ -65,10 +65,10 @@ class Chain:
     """Work raises a level by chance and may lose it; the level at the end is the chance to succeed.
 
     A `work` adds 1 to the level with probability `rise`, and with probability 0.15 loses it all.
-    An episode has at most `length` turns. The other action is `stop`, which ends the episode, if the
-    policy decides about its end, and else `wait`, which changes nothing. A turn that is not the last
-    one is rewarded with the change of the level over `length`, the last one with 1 for success.
-    Keys name the level alone, as those of environments do not count turns.
+    An episode has at most `length` turns. The other action is `stop`, which ends the episode, if
+    the policy decides about its end, and else `wait`, which changes nothing. A turn that is not the
+    last one is rewarded with the change of the level over `length`, the last one with 1 for
+    success. Keys name the level alone, as those of environments do not count turns.
     """
 
     def __init__(self, length: int, rise: float, *, stops: bool) -> None:
@@ -88,18 +88,20 @@ class Chain:
         if action == "work":
             left = 1 - self._rise - _LOSS
             chances = [(self._rise, level + 1), (_LOSS, 0), (left, level)]
-        is_last = action == "stop" or turn + 1 == self.max_turns
-        ended = self._ended if is_last else self._going
-        return [one for chance, after in chances for one in ended(chance, (turn + 1, after), level)]
+        if action == "stop" or turn + 1 == self.max_turns:
+            return [one for chance, after in chances for one in self._ended(chance, after)]
+        return [
+            Transition(chance, (turn + 1, after), reward=(after - level) / self.max_turns)
+            for chance, after in chances
+        ]
 
-    def _going(self, chance: float, after: tuple[int, int], level: int) -> Iterator[Transition]:
-        yield Transition(chance, after, reward=(after[1] - level) / self.max_turns)
-
-    def _ended(self, chance: float, after: tuple[int, int], _: int) -> Iterator[Transition]:
-        share = (after[1] + 0.5) / (self.max_turns + 1)
-        end = (self.max_turns, after[1])  # nothing can be done there
-        yield Transition(chance * share, end, 1.0, True, True, 1.0)
-        yield Transition(chance * (1 - share), end, 0.0, True)
+    def _ended(self, chance: float, level: int) -> tuple[Transition, Transition]:
+        share = (level + 0.5) / (self.max_turns + 1)
+        end = (self.max_turns, level)  # nothing can be done there
+        return (
+            Transition(chance * share, end, 1.0, True, True, 1.0),
+            Transition(chance * (1 - share), end, 0.0, True),
+        )
 
     def key_of(self, state: tuple[int, int]) -> str:
         """Return the level as a key."""
@@ -127,26 +129,35 @@ def _corridors(length: int) -> list[Any]:
     return _played("agentgyms/Corridor-v0", length, ["train/free-000", "train/locked-001"])
 
 
-_MAKERS: Final[dict[str, Callable[[int], list[Any]]]] = {
-    "chain-stop": lambda length: _chains(length, stops=True),
-    "chain-fixed": lambda length: _chains(length, stops=False),
-    "corridor": _corridors,
+def _lakes(length: int) -> list[Any]:
+    return _played("agentgyms/FrozenLake-v0", length, ["train/4x4-0000", "train/4x4-0001"])
+
+
+_MAKERS: Final[dict[str, tuple[Callable[[int], list[Any]], int]]] = {
+    "chain-stop": (lambda length: _chains(length, stops=True), 6),
+    "chain-fixed": (lambda length: _chains(length, stops=False), 6),
+    "corridor": (_corridors, 12),
+    "frozen-lake": (_lakes, 12),
 }
 NAMES: Final = tuple(_MAKERS)
+LENGTHS: Final = {name: length for name, (_, length) in _MAKERS.items()}
+"""The most turns of an episode of each world, unless another number is asked for."""
 
 
-def make(name: str, length: int, seed: int = 0) -> World:
+def make(name: str, length: int = 0, seed: int = 0) -> World:
     """Return a world whose episodes have at most `length` turns, with a policy drawn by the seed.
 
-    The policy prefers the optimal actions a little. Raises `ConfigError` for an unknown name.
+    0 turns are those of `LENGTHS`. The policy prefers the optimal actions. Raises `ConfigError` for
+    an unknown name, or fewer than 2 turns.
     """
     if name not in _MAKERS:
         raise ConfigError(unknown("world", name, NAMES))
+    length = length or LENGTHS[name]
     if length < 2:
         raise ConfigError(f"episodes need at least 2 turns, got {length}")
     rng = np.random.default_rng(seed)
     tasks = []
-    for one in _MAKERS[name](length):
+    for one in _MAKERS[name][0](length):
         model = enumerate_states(one)
         best = model.optimal("success").policy.mean(axis=0)
         logits = _SKILL * best + _SPREAD * rng.standard_normal(best.shape)

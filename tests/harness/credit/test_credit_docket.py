@@ -49,7 +49,9 @@ def pgpo_reference(
     gain = []
     for i, row in enumerate(rows):
         here = potential[row["group"], row["state_key"]]
-        after = row["reward"] if is_last(rows, i) else potential[row["group"], row["next_state_key"]]
+        after = (
+            row["reward"] if is_last(rows, i) else potential[row["group"], row["next_state_key"]]
+        )
         gain.append(potential_gamma * after - here)
     guided = within(rows, gain, "group", "state_key", norm=norm)
     out = within(rows, step, "group", "state_key", norm=norm)
@@ -120,8 +122,10 @@ def mt_grpo_reference(rows, turn_weight=1.0, alpha=1.0, absent="skip", norm="std
     outcome = episode_advantages(rows, norm)
     out = [0.0] * len(rows)
     for members in by_key(rows, "group").values():
-        turns = {r: [i for i in members if rows[i]["rollout"] == r] for r in
-                 {rows[i]["rollout"] for i in members}}
+        turns = {
+            r: [i for i in members if rows[i]["rollout"] == r]
+            for r in {rows[i]["rollout"] for i in members}
+        }
         longest = max(map(len, turns.values()))
         own = {r: {} for r in turns}
         for index in range(longest):

@@ -32,9 +32,7 @@ class Graph(NamedTuple):
 
 @estimator("graft", preset={"gamma": 0.99})
 @with_shared(*SCALE, *PENALTY, gamma=0.99)
-def graft(
-    turns: TurnTable, shared: Shared, *, lam: float = 0.95, sinks: Sinks = "state"
-) -> Floats:
+def graft(turns: TurnTable, shared: Shared, *, lam: float = 0.95, sinks: Sinks = "state") -> Floats:
     """Gain in value of each turn, relative to the group's turns in its state. Shape [N].
 
     The group's rollouts are a graph of states. Where a rollout ends is a sink, of value 1 after a

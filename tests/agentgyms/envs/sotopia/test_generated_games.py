@@ -16,7 +16,6 @@ from agentgyms.envs.sotopia.generated.scenarios import FAMILIES, draw_game
 from tests.agentgyms.envs.sotopia.generated_play import LAMP, PARTY, TOYS, act, talk
 
 
-
 def share(game: Any, dialogue: Any) -> float:
     """Return the share of seat 0's subgoals that are reached."""
     reached = game.subgoals(dialogue, 0).values()
