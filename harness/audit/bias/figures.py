@@ -77,7 +77,7 @@ def bias_of(gradients: Floats, control: Floats, exact: Floats) -> Bias:
     # A direction that one half shows is tested on the other, whose noise is independent.
     scores = [_score(half, mean) for half, mean in zip(halves, means[::-1], strict=True)]
     size = abs(scale) * math.sqrt(length)
-    score = sum(scores) / math.sqrt(2)
+    score = sum(scores) / 2  # both have one numerator: their mean has the spread of each
     if abs(scale) <= max(_SURE * scale_error, 1e-12):
         return Bias(scale, scale_error, math.nan, math.nan, score, math.nan)
     off = math.sqrt(max(0.0, _dot(*means))) / size
@@ -92,7 +92,9 @@ def _score(values: Floats, direction: Floats) -> float:
     if length <= 1e-12:
         return 0.0
     mean, error = _mean_and_error(np.add.reduce(values * (direction / length), axis=1))
-    return mean / error if error > 1e-12 else 0.0
+    if error <= 1e-12:  # nothing spreads
+        return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else 0.0
+    return mean / error
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float]:

@@ -108,7 +108,10 @@ def records(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     found = []
     for cell in cells:
         values = {k: v for k, v in asdict(cell).items() if k != "bias"} | asdict(cell.bias)
-        known = {k: None if v != v else v for k, v in values.items()}
+        known = {
+            k: None if isinstance(v, float) and not math.isfinite(v) else v
+            for k, v in values.items()
+        }
         found.append({**known, "verdict": cell.bias.verdict})
     return found
 
