@@ -2,10 +2,10 @@
 
     python benchmarks/studies/foretell.py chain-stop --seeds 8
 
-Every estimator trains a world's policy from the same starts, the policies of the seeds: steps of one
-length along its gradient, so that its scale does not matter. The improvement is that of the exact
-value. Before it the bias laboratory measures each estimator at the start. The rank correlation of
-a figure with the improvement is the mean over the starts; its interval is Student's over them.
+Every estimator trains the policies of a world from the same starts, those of the seeds, by steps of
+one length along its gradient, so that its scale does not matter. The improvement is that of the
+exact value. Before it the bias laboratory measures each estimator. The rank correlation of a figure
+with the improvement is the mean over the starts; its interval is Student's over them.
 """
 
 from __future__ import annotations

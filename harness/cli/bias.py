@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--figure",
     "picture",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw bias and noise over the group size: a .png or .svg file.",
+    help="Draw what is off over the group size: a .png or .svg file.",
 )
 @imports.needed("eval")
 def bias(

@@ -123,25 +123,28 @@ def to_csv(cells: Sequence[Cell]) -> str:
 
 
 def draw(path: Path, cells: Sequence[Cell]) -> None:
-    """Draw what is off and the noise over the size of groups: panels by world, lines by method.
+    """Draw what is off over the size of groups: panels by world, lines by method.
 
-    Points that noise alone would show are hollow in the table alone; here they are as they are.
+    Bands are what noise alone would show, to both sides. What is not known has no point.
     """
     worlds = list(dict.fromkeys((cell.world, cell.length) for cell in cells))
-    panels = []
-    for what, words in (("off", "off the direction (%)"), ("noise", "noise of a step")):
-        for world, length in worlds:
-            own = [cell for cell in cells if (cell.world, cell.length) == (world, length)]
-            panels.append(_panel(f"{world}, {length} turns", own, what, words))
+    panels = [
+        _panel(f"{world}, {length} turns", [c for c in cells if (c.world, c.length) == place])
+        for place in worlds
+        for world, length in [place]
+    ]
     figure.draw(path, panels, size=(5, 3.6))
 
 
-def _panel(title: str, cells: Sequence[Cell], what: str, words: str) -> Panel:
-    by_name: dict[str, dict[float, float]] = {}
-    for cell in cells:
-        value = 100 * cell.bias.off if what == "off" else cell.bias.noise
-        by_name.setdefault(cell.name, {})[math.log2(cell.size)] = value
+def _panel(title: str, cells: Sequence[Cell]) -> Panel:
     sizes = sorted({cell.size for cell in cells})
     ticks = tuple(math.log2(size) for size in sizes), tuple(map(str, sizes))
-    lines = tuple(Line.through(name, values, marker="o") for name, values in by_name.items())
-    return Panel(title, lines, labels=("group size", words), ticks=ticks)
+    lines = []
+    for name in dict.fromkeys(cell.name for cell in cells):
+        own = [cell for cell in cells if cell.name == name and math.isfinite(cell.bias.off)]
+        values = {math.log2(cell.size): 100 * cell.bias.off for cell in own}
+        shares = [(cell.bias.off, cell.bias.unseen) for cell in own]
+        ends = [(100 * max(0.0, off - unseen), 100 * (off + unseen)) for off, unseen in shares]
+        lines.append(Line.through(name, values, ends, marker="o"))
+    labels = ("group size", "off the direction (%)")
+    return Panel(title, tuple(lines), labels=labels, ticks=ticks)
