@@ -3,7 +3,10 @@
 import itertools
 import json
 import math
+import runpy
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,3 +190,14 @@ def test_the_command_prints_equal_digits_and_names_what_it_leaves_out(tmp_path):
 def test_wrong_words_are_told(words, told):
     with pytest.raises(ValueError, match=told):
         run(*words)
+
+
+@pytest.mark.slow
+def test_the_study_of_what_foretells_runs_on_little(capsys, monkeypatch):
+    study = Path(__file__).parents[3] / "benchmarks/studies/foretell.py"
+    little = ["--seeds", "2", "--steps", "2", "--measured", "8", "--turns", "3"]
+    monkeypatch.setattr(sys, "argv", [str(study), "chain-stop", *little])
+    runpy.run_path(str(study), run_name="__main__")
+    methods, correlations = capsys.readouterr().out.split("\n\n")
+    assert "| rloo |" in methods
+    assert correlations.count("| ") > 9

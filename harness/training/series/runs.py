@@ -16,7 +16,7 @@ from harness.preflight.checks import check
 from harness.preflight.defaults import resolve
 from harness.runs import checkpoints
 from harness.runs.runfolder import RunFolder
-from harness.training.series_jobs import Child, run_children, train_one
+from harness.training.series.jobs import Child, run_children, train_one
 from harness.types.errors import ConfigError
 
 NEW: Final = "new"

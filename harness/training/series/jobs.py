@@ -1,7 +1,4 @@
-"""Runs of a series in processes of their own, several at a time.
-
-`python -m harness.training.series_jobs` trains one run, which its input describes.
-"""
+"""Runs of a series in processes of their own, several at a time; `main` is such a process."""
 
 from __future__ import annotations
 
@@ -110,7 +107,7 @@ class _Process:
         # A share of the cores each; a setting `run.threads` counts more.
         threads = str(max(1, torch.get_num_threads() // jobs))
         self.handle = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-c", f"from {__name__} import main; main()"],
             stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=subprocess.STDOUT,
@@ -143,7 +140,7 @@ class _Process:
 
 
 def main() -> None:
-    """Train the run that the input describes; the status is that of `harness train`."""
+    """Train the run that standard input describes; the status is that of `harness train`."""
     follow_parent()
     values, folder, is_begun = json.load(sys.stdin)
     plugins.load(values["run"]["plugins"])
@@ -151,7 +148,3 @@ def main() -> None:
         train_one(configs.from_dict(values), Path(folder), is_begun)
     except TrainingStopped as e:
         sys.exit(e.exit_code)
-
-
-if __name__ == "__main__":
-    main()
