@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.randomness import generator_of
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.core.tools import Argument, Tool, Tools
+from agentgyms.exact import Transition
 
 _COUNTS = {"train": 40, "valid_seen": 8, "valid_unseen": 8, "sample": 4}
 
@@ -93,6 +96,48 @@ class CorridorEnv(TextEnv):
             raise ValueError(
                 f"a corridor's state is three numbers and two flags, got {state!r:.80}"
             )
+        self._set(state)
+
+    @property
+    def position(self) -> tuple[Any, ...]:
+        """The state of the running episode."""
+        return tuple(self.save())
+
+    @property
+    def turns_left(self) -> int:
+        """The turns that the running episode may still take."""
+        return self.max_turns - (len(self._episode.actions) if self._episode else 0)
+
+    def actions_in(self, state: tuple[Any, ...]) -> list[str]:
+        """Return the admissible actions of a state; none behind the door."""
+        with self._at(state):
+            return [] if self._open else self._admissible()
+
+    def transitions(self, state: tuple[Any, ...], action: str) -> list[Transition]:
+        """Return what an admissible action leads to, with certainty."""
+        with self._at(state):
+            after = self.act(action)
+            return [
+                Transition(
+                    1.0, self.position, after.reward, self._open, self._open, float(self._open)
+                )
+            ]
+
+    def key_of(self, state: tuple[Any, ...]) -> str:
+        """Return the key of a state."""
+        return keys.state_key("corridor", list(state))
+
+    @contextmanager
+    def _at(self, state: tuple[Any, ...]) -> Iterator[None]:
+        """Be in another state for a while."""
+        before = self.save()
+        self._set(state)
+        try:
+            yield
+        finally:
+            self._set(before)
+
+    def _set(self, state: Sequence[Any]) -> None:
         self._length, self._key_at, self._position, self._has_key, self._open = state
 
     def expert_actions(self) -> dict[str, str]:

@@ -219,7 +219,7 @@ def enumerate_states(env: Any, max_states: int = 100_000) -> Model:
     if not is_exact(world):
         raise BadOption(
             f"{type(world).__name__} has no exact values: it does not list its transitions; "
-            "expected one of agentgyms.envs.games, in this process"
+            "expected one of agentgyms.envs.games or the corridor, in this process"
         )
     number: dict[State, int] = {world.position: 0}
     actions: list[tuple[str, ...]] = []

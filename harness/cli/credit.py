@@ -13,6 +13,7 @@ import click
 from agentgyms.cli.printing import echo, echo_styled
 from agentgyms.core import imports
 from harness.cli.audit import audit
+from harness.cli.bias import bias
 from harness.cli.output import write
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from harness.reporting.credit_view.recordings import RecordedRollouts
 
 
-class _WithAudit(click.Command):
-    """A command with files as arguments whose first word may be the subcommand `audit`."""
+class _WithSubcommands(click.Command):
+    """A command with files as arguments whose first word may be `audit` or `bias`."""
 
     def make_context(
         self,
@@ -31,12 +32,13 @@ class _WithAudit(click.Command):
         **extra: Any,
     ) -> click.Context:
         """Return the context of `harness credit`, or of its subcommand."""
-        if args[:1] == [audit.name]:
-            return audit.make_context(f"{info_name} {audit.name}", args[1:], parent, **extra)
+        for one in (audit, bias):
+            if args[:1] == [one.name]:
+                return one.make_context(f"{info_name} {one.name}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
 
-@click.command(cls=_WithAudit)
+@click.command(cls=_WithSubcommands)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="FILE_OR_RUN...")
 @click.option("--example", is_flag=True, help="Take the bundled rollouts instead of files.")
 @click.option("--methods", "names", default="", metavar="A,B", help="Only these, in this order.")
@@ -65,7 +67,8 @@ def credit(
 ) -> None:
     """Compute every method's advantages on recorded rollouts. No model is needed.
 
-    `harness credit audit` compares them with measured ones; see `harness credit audit --help`.
+    `harness credit audit` compares them with measured ones, `harness credit bias` their gradients
+    with exact ones; see `--help` of both.
     """
     if bool(paths) == example:
         raise click.UsageError("give files of rollouts or runs' folders, or --example")

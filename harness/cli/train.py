@@ -34,6 +34,16 @@ class _Gpus(NamedTuple):
     "--seeds", type=click.IntRange(min=1), help="Train so many runs, with run.seed, run.seed+1, ..."
 )
 @click.option(
+    "--methods",
+    metavar="A,B,...",
+    help="Train a run with each of these methods, all else equal; see harness methods.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="With --seeds, --methods or --sweep: train so many runs at a time, on one machine.",
+)
+@click.option(
     "--sweep",
     "sweeps",
     multiple=True,
@@ -71,6 +81,8 @@ def train(
     recipe: str | None,
     overrides: tuple[str, ...],
     seeds: int | None,
+    methods: str | None,
+    jobs: int | None,
     sweeps: tuple[str, ...],
     resume: Path | None,
     engine: str,
@@ -84,9 +96,9 @@ def train(
 
     RECIPE+MODEL, such as alfworld-gigpo-1.5b+qwen3-4b, trains another model with its settings.
 
-    With --seeds or --sweep several runs are trained one after another, in the folders
-    NAME-KEY=VALUE-seedN. The same command again skips those that are finished and goes on with the
-    others.
+    With --seeds, --methods or --sweep several runs are trained, one after another or --jobs at a
+    time, in the folders NAME-METHOD-KEY=VALUE-seedN. The same command again skips those that are
+    finished and goes on with the others.
     """
     if help_config:
         from harness.config import reference, schema
@@ -95,15 +107,19 @@ def train(
         return
     if (recipe is None) == (resume is None):
         raise click.UsageError("give a recipe, or --resume FOLDER")
-    if resume is not None and (seeds or sweeps or any(shown.values())):
+    several = bool(seeds or sweeps or methods)
+    if resume is not None and (several or any(shown.values())):
         raise click.UsageError(
-            "a resumed run keeps its settings: leave --seeds, --sweep, --print-config and --dry-run"
+            "a resumed run keeps its settings: leave --seeds, --methods, --sweep, --print-config "
+            "and --dry-run"
         )
+    if jobs is not None and not several:
+        raise click.UsageError("--jobs is for several runs: give --seeds, --methods or --sweep")
     if (gpus or gpu_memory) and not shown["dry_run"]:
         option = "--gpus" if gpus else "--gpu-memory"
         raise click.UsageError(f"{option} is for --dry-run: torchrun starts a process for each GPU")
     if engine == "verl":
-        _by_verl(recipe, overrides, verl_settings, several=bool(seeds or sweeps), **shown)
+        _by_verl(recipe, overrides, verl_settings, several=several, **shown)
         return
     if verl_settings:
         raise click.UsageError("--verl is for --engine verl")
@@ -112,8 +128,10 @@ def train(
 
     if resume is not None:
         _resume(resume, overrides)
-    elif seeds or sweeps:
-        _several(configs.vary(str(recipe), overrides, sweeps, seeds or 1), machine, **shown)
+    elif several:
+        named = [name.strip() for name in (methods or "").split(",") if name.strip()]
+        runs = configs.vary(str(recipe), overrides, sweeps, seeds or 1, named)
+        _several(runs, machine, jobs or 1, **shown)
     else:
         _one(configs.load(str(recipe), overrides), machine, **shown)
 
@@ -129,8 +147,8 @@ def _by_verl(
 ) -> None:
     if recipe is None or several or dry_run:
         raise click.UsageError(
-            "--engine verl trains one new run: leave --seeds, --sweep and --dry-run, and --resume "
-            "finds out by itself what trained a run"
+            "--engine verl trains one new run: leave --seeds, --methods, --sweep and --dry-run, "
+            "and --resume finds out by itself what trained a run"
         )
     from harness.cli import verl
 
@@ -180,7 +198,10 @@ def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> N
         _show_results(RunFolder.from_config(config).path)
 
 
-def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run: bool) -> None:
+def _several(
+    runs: Sequence[Config], gpus: _Gpus, jobs: int, *, print_config: bool, dry_run: bool
+) -> None:
+    from harness.reporting import report_output
     from harness.training import torchrun_processes
 
     if print_config:
@@ -190,13 +211,17 @@ def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run
         _print_plans(runs, gpus)
         return
     with getting_ready() as announce, torchrun_processes() as processes:
+        if jobs > 1 and processes.size > 1:
+            raise click.UsageError("under torchrun all processes train one run: leave --jobs")
         from harness.training import series
 
-        folders = series.train_all(runs, processes, announce)
-    if processes.is_first:
-        from harness.reporting.report_output import tables
+        def fill(finished: Sequence[Path]) -> None:
+            if processes.is_first:
+                echo(f"\n{len(finished)} of {len(runs)} runs\n{report_output.filling(finished)}")
 
-        echo(f"\n{tables(folders)}")
+        folders = series.train_all(runs, processes, announce, jobs, fill)
+    if processes.is_first:
+        echo(f"\n{report_output.tables(folders)}")
 
 
 def _resolved(config: Config) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -17,16 +18,27 @@ _UNUSUAL: Final = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
 def vary(
-    recipe: str, overrides: Sequence[str], sweeps: Sequence[str] = (), seeds: int = 1
+    recipe: str,
+    overrides: Sequence[str],
+    sweeps: Sequence[str] = (),
+    seeds: int = 1,
+    methods: Sequence[str] = (),
 ) -> list[Config]:
-    """Return the configurations of a recipe at every combination of swept values, and every seed.
+    """Return the configurations of a recipe by every method, combination of swept values and seed.
 
-    A run is named `NAME-KEY=VALUE-seedN`, where NAME is `run.name`, KEY the last part of a swept
-    setting's key (all of it if two end alike), and N the seed: `run.seed`, `run.seed` + 1, ...
+    A run is named `NAME-METHOD-KEY=VALUE-seedN`, where NAME is `run.name`, METHOD one of `methods`
+    if there are some, KEY the last part of a swept setting's key (all of it if two end alike), and
+    N the seed: `run.seed`, `run.seed` + 1, ...
     A sweep is such as `method.credit.alpha=0.3,0.5`; commas in brackets and quotes part nothing.
+    With methods, all runs of a seed stand before those of the next, so that pairs are whole early.
     Raises `ConfigError` if a key or value is wrong, a key is swept twice, or two combinations are
     equal.
     """
+    if methods:
+        made = [_of_method(one, recipe, overrides, sweeps, seeds) for one in methods]
+        if len({one[0].method.name for one in made}) < len(made):
+            raise ConfigError("--methods has a method twice")
+        return sorted((config for one in made for config in one), key=lambda c: c.run.seed)
     swept = dict(_parsed(sweep) for sweep in sweeps)
     if len(swept) < len(sweeps):
         raise ConfigError("a setting is swept twice: give all its values in one --sweep")
@@ -46,6 +58,17 @@ def vary(
             found[name] = one
             known.append(settings)
     return list(found.values())
+
+
+def _of_method(
+    method: str, recipe: str, overrides: Sequence[str], sweeps: Sequence[str], seeds: int
+) -> list[Config]:
+    """Return the configurations of a recipe by one method."""
+    if any(sweep.partition("=")[0].strip() == "method.name" for sweep in sweeps):
+        raise ConfigError("method.name is swept, and --methods are given: leave one")
+    changes = [*overrides, f"method.name={method}"]
+    name = f"{load(recipe, changes).run.name}-{_UNUSUAL.sub('_', method)}"
+    return vary(recipe, [*changes, f"run.name={json.dumps(name)}"], sweeps, seeds)
 
 
 def lengthened(config: Config, overrides: Sequence[str]) -> Config:

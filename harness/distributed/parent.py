@@ -1,6 +1,6 @@
-"""Ends a worker with the `torchrun` that started it, which may be killed and leave it behind.
+"""Ends a process with the parent that started it, which may be killed and leave it behind.
 
-The kernel kills the worker when its parent ends (Linux). Where the kernel does not, a thread that
+The kernel kills the process when its parent ends (Linux). Where the kernel does not, a thread that
 watches the parent does.
 """
 
@@ -25,8 +25,12 @@ def has_torchrun() -> bool:
 
 def end_with_parent() -> None:
     """Let this process end when its parent ends, if `torchrun` started it."""
-    if not has_torchrun():
-        return
+    if has_torchrun():
+        follow_parent()
+
+
+def follow_parent() -> None:
+    """Let this process end when its parent ends."""
     parent = os.getppid()
     _ask_kernel()
     threading.Thread(target=_watch, args=(parent,), daemon=True, name="parent").start()

@@ -72,6 +72,11 @@ def student_quantile(degrees: int) -> float:
     return high
 
 
+def student_p_value(t: float, degrees: int) -> float:
+    """Return the two-sided p of a t statistic, given its degrees of freedom."""
+    return max(0.0, 1.0 - _within(abs(t), degrees))
+
+
 def _within(t: float, degrees: int) -> float:
     """Return P(|T| < t) of Student's distribution (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
     angle = math.atan(t / math.sqrt(degrees))

@@ -16,7 +16,7 @@ from harness.reporting.results import training_runs
 from harness.reporting.results.loading import LoadedEvaluation, load_all
 from harness.reporting.results.run_differences import run_differences
 from harness.reporting.results.training_runs import LAST, Choice
-from harness.reporting.tables import details, formats, rows, sweeps
+from harness.reporting.tables import details, formats, rows, settled, sweeps
 from harness.types.errors import ResultError
 
 
@@ -91,6 +91,11 @@ def tables(paths: Sequence[Path], choice: Choice = LAST) -> str:
     return _text(load_all(paths, choice), "markdown", bold=False, reported=False)
 
 
+def filling(paths: Sequence[Path]) -> str:
+    """Return the totals of a series' finished runs, by seed, as a table in Markdown."""
+    return sweeps.over_seeds(rows.build(load_all(paths)), fewest=1)
+
+
 def _drawn_again(folder: Path) -> str:
     from harness.reporting import run_report
 
@@ -113,7 +118,11 @@ def _text(evaluations: Sequence[LoadedEvaluation], form: str, *, bold: bool, rep
     else:
         text = formats.tables_to_markdown(built, bold=bold)
     above = formats.settings_to_markdown(differences)
-    below = [sweeps.over_seeds(built), sweeps.markdown(sweeps.points(built))]
+    below = [
+        sweeps.over_seeds(built),
+        settled.markdown(built),
+        sweeps.markdown(sweeps.points(built)),
+    ]
     return "\n".join(filter(None, [above, text, *below]))
 
 

@@ -48,6 +48,8 @@ def run(call, given=""):
             words += ["--set", "env.max_turns=3"]
             if "--group-sizes" in words:
                 words += ["--repeats", "2", "--group-sizes", "2,4"]
+        if words[:2] == ["credit", "bias"]:
+            words += ["--steps", "8", "--group-sizes", "2"]
         if words[0] == "eval":
             words = _few(words)
             if "--url" in words:

@@ -147,9 +147,9 @@ _HEADINGS: Final = ("Method", "Tasks", "Figure", "Mean", "Std", "95 % interval",
 _LEGEND: Final = "- 95 % intervals by Student's t over the training seeds' means\n"
 
 
-def over_seeds(tables: Sequence[ResultTable]) -> str:
-    """Return a row for each total of runs with several training seeds; "" if there are none."""
-    rows = [row for one in tables if not one.detailed for row in _rows(one)]
+def over_seeds(tables: Sequence[ResultTable], fewest: int = 2) -> str:
+    """Return a row for each total of runs with `fewest` training seeds or more; "" for none."""
+    rows = [row for one in tables if not one.detailed for row in _rows(one, fewest)]
     return (
         f"**Over training seeds**\n\n{Table(_HEADINGS, rows).markdown()}\n\n{_LEGEND}"
         if rows
@@ -157,13 +157,13 @@ def over_seeds(tables: Sequence[ResultTable]) -> str:
     )
 
 
-def _rows(one: ResultTable) -> Iterator[list[str]]:
+def _rows(one: ResultTable, fewest: int) -> Iterator[list[str]]:
     for row in one.rows:
         for place, group in row.groups.items():
             block = one.blocks[place]
             for column in block.columns:
                 means = group.by_training_seed(column) if column.is_total else {}
-                if len(means) > 1:
+                if len(means) >= fewest:
                     numbers = _numbers(column, means)
                     yield [escaped(row.agent.text), escaped(block.title), column.heading, *numbers]
 
@@ -174,6 +174,7 @@ def _numbers(column: Column, means: dict[int, float]) -> list[str]:
 
     values = [mean * column.scale for mean in means.values()]
     mean, std = mean_and_std(values)
-    low, high = student_interval(values) or (None, None)
+    interval = student_interval(values)
     per_seed = ", ".join(f"{seed}: {text(x)}" for seed, x in zip(means, values, strict=True))
-    return [text(mean), text(std), f"{text(low)} to {text(high)}", per_seed]
+    ends = NONE if interval is None else " to ".join(map(text, interval))
+    return [text(mean), text(std), ends, per_seed]

@@ -75,3 +75,35 @@ def test_a_wrong_sweep_is_refused_in_one_line(sweeps, message):
         named(sweeps=sweeps)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_methods_are_equal_but_for_their_names_and_share_seeds():
+    runs = configs.vary("corridor-tiny", ["run.name=n"], methods=["grpo", "gigpo"], seeds=2)
+    assert [(c.run.name, c.method.name, c.run.seed) for c in runs] == [
+        ("n-grpo-seed0", "grpo", 0),
+        ("n-gigpo-seed0", "gigpo", 0),
+        ("n-grpo-seed1", "grpo", 1),
+        ("n-gigpo-seed1", "gigpo", 1),
+    ]
+    first, second = (configs.to_dict(configs.replace(c, run=runs[0].run)) for c in runs[:2])
+    assert first["method"].pop("name") != second["method"].pop("name")
+    assert first == second
+
+
+def test_methods_and_a_sweep_are_every_combination():
+    names = [*named(methods=["grpo", "gigpo"], sweeps=["env.max_turns=3,4"])]
+    assert names == [
+        f"n-{method}-max_turns={turns}-seed0" for method in ("grpo", "gigpo") for turns in (3, 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"methods": ["grpo", "grpo"]},
+        {"methods": ["grpo"], "sweeps": ["method.name=gigpo,rloo"]},
+    ],
+)
+def test_a_method_twice_is_refused(more):
+    with pytest.raises(ConfigError, match="--methods"):
+        configs.vary("corridor-tiny", [], **more)

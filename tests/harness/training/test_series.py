@@ -1,4 +1,4 @@
-"""`harness train --seeds` and `--sweep`: several runs in one call, and again."""
+"""`harness train --seeds`, `--methods` and `--sweep`: several runs in one call, and again."""
 
 import json
 import shutil
@@ -159,3 +159,36 @@ def test_a_signal_stops_the_series_and_the_same_command_goes_on(tmp_path, monkey
     assert f"s-seed0 ({series.FINISHED})" in result.output
     assert f"s-seed1 ({series.UNFINISHED})" in result.output
     assert steps_of(tmp_path / "s-seed1")[-1]["step"] == 2
+
+
+METHODS = ("--methods", "grpo,gigpo", "--seeds", "2", "--jobs", "2")
+
+
+def test_jobs_are_for_several_runs(tmp_path):
+    assert train(tmp_path, "--jobs", "2").exit_code == 2
+    assert train(tmp_path, "--methods", "grpo", "--resume", str(tmp_path)).exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_processes_train_methods_as_this_one_does_and_a_table_fills(tmp_path):
+    beside = train(tmp_path, *METHODS, "--set", "run.threads=1")
+    assert beside.exit_code == 0
+    for number in (1, 2, 3):
+        assert f"{number} of 4 runs\n**Over training seeds**" in beside.output
+    assert "**How many seeds would settle this?**" in beside.output
+    alone = ["method.name=grpo", "run.seed=1", "run.threads=1"]
+    train(tmp_path, *(part for one in alone for part in ("--set", one)), name="alone")
+    assert steps_of(tmp_path / "alone") == steps_of(tmp_path / "s-grpo-seed1")
+    again = train(tmp_path, *METHODS, "--set", "run.threads=1")
+    assert again.output.count("(finished)") == 4
+
+
+@pytest.mark.slow
+def test_a_failed_process_is_told_and_the_others_are_trained(tmp_path):
+    blocked = tmp_path / "s-gigpo-seed0"
+    blocked.mkdir(parents=True)
+    (blocked / "evaluations").symlink_to("/proc/nothing")
+    with pytest.raises(AgentGymsError, match=f"(?s){blocked}: .*cannot be written"):
+        train(tmp_path, *METHODS[:2], "--jobs", "2")
+    assert series.state(RunFolder(tmp_path / "s-grpo-seed0").config()) == series.FINISHED

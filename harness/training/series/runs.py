@@ -8,18 +8,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import torch
-
 from harness import config as configs
 from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.evaluation.folders import differences
-from harness.inference.completers import garbage
 from harness.preflight.checks import check
 from harness.preflight.defaults import resolve
 from harness.runs import checkpoints
 from harness.runs.runfolder import RunFolder
-from harness.training import setup
+from harness.training.series.jobs import Child, run_children, train_one
 from harness.types.errors import ConfigError
 
 NEW: Final = "new"
@@ -91,22 +88,35 @@ def train_all(
     runs: Sequence[Config],
     processes: ProcessGroup = SINGLE_PROCESS,
     announce: Callable[[str], None] = print,
+    jobs: int = 1,
+    on_finish: Callable[[Sequence[Path]], None] = lambda _: None,
 ) -> list[Path]:
     """Train all runs and return their folders; finished runs are skipped, unfinished ones resumed.
 
-    Everything is checked before the first run starts. `announce` gets each run's description.
-    Raises `ConfigError` (nothing was written), and the errors of `Trainer.run`, after which no run
-    starts.
+    Everything is checked before the first run starts. `announce` gets each run's description,
+    `on_finish` the folders of the finished runs after each of them but the last. With several
+    `jobs` so many processes train a run each. Raises `ConfigError` (nothing was written), and the
+    errors of `Trainer.run`, after which no run starts.
     """
     states = processes.run_on_first(lambda: check_all(runs))
     folders = [RunFolder.from_config(config).path for config in runs]
-    for number, (config, path, was) in enumerate(zip(runs, folders, states, strict=True), 1):
-        announce(f"run {number} of {len(runs)}: {path} ({was})")
-        if was == UNFINISHED:
-            setup.resume(path, processes, announce).run()
-        elif was == NEW:
-            setup.start(config, processes, announce).run()
-        garbage.collect()  # memory for the next run
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+    numbered = list(enumerate(zip(runs, folders, states, strict=True), 1))
+    finished = {path for _, (_, path, was) in numbered if was == FINISHED}
+
+    def ended(path: Path) -> None:
+        finished.add(path)
+        if len(finished) < len(runs):
+            on_finish([one for one in folders if one in finished])
+
+    children: list[Child] = []
+    for number, (config, path, was) in numbered:
+        line = f"run {number} of {len(runs)}: {path} ({was})"
+        if jobs > 1 and was != FINISHED:
+            children.append(Child(config, path, was == UNFINISHED, line))
+            continue
+        announce(line)
+        if was != FINISHED:
+            train_one(config, path, was == UNFINISHED, processes, announce)
+            ended(path)
+    run_children(children, jobs, announce, ended)
     return folders
