@@ -3,7 +3,7 @@
     python benchmarks/games.py            # both tables of docs/games.md
     python benchmarks/games.py --seconds 0.2 --only FrozenLake
 
-Seconds are CPU time of one thread. A step is one of `env.step` through the whole interface, played by
+Seconds are CPU time of one thread. A step is one `env.step` through the whole interface, played by
 chance; each game is warm: its boards were played before.
 """
 
@@ -73,6 +73,24 @@ def expert(name: str) -> tuple[float, float]:
     return won / len(tasks), reward / len(tasks)
 
 
+def speeds(name: str, seconds: float) -> tuple[float, float | None]:
+    """Return the steps a second of a game, and of Gymnasium's own."""
+    rng = random.Random(0)
+    env = gym.make(f"agentgyms/{name}-v0", split="sample")
+    own = speed(env.unwrapped, lambda info: rng.choice(info["admissible_actions"]), seconds)
+    if name not in ORIGINALS:
+        return own, None
+    env_id, actions = ORIGINALS[name]
+    return own, speed(gym.make(env_id).unwrapped, lambda _: rng.randrange(actions), seconds)
+
+
+def floors(name: str) -> list[tuple[float, float]]:
+    """Return success and mean reward of the expert, of random and of constant play."""
+    rng = random.Random(0)
+    random_play = played(name, lambda info: rng.choice(info["admissible_actions"]))
+    return [expert(name), random_play, played(name, lambda info: info["admissible_actions"][0])]
+
+
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -81,25 +99,13 @@ def main() -> None:
     given = parser.parse_args()
     print("| game | steps a second | Gymnasium's own, in the same run | ratio |\n|---|---|---|---|")
     for name in given.only:
-        rng = random.Random(0)
-        env = gym.make(f"agentgyms/{name}-v0", split="sample")
-        own = speed(env.unwrapped, lambda info: rng.choice(info["admissible_actions"]), given.seconds)
-        theirs, ratio = "", ""
-        if name in ORIGINALS:
-            env_id, actions = ORIGINALS[name]
-            original = gym.make(env_id)
-            figure = speed(original.unwrapped, lambda _: rng.randrange(actions), given.seconds)
-            theirs, ratio = f"{figure:,.0f}", f"{own / figure:.2f}"
-        print(f"| {name} | {own:,.0f} | {theirs} | {ratio} |")
+        own, theirs = speeds(name, given.seconds)
+        beside = f"{theirs:,.0f} | {own / theirs:.2f}" if theirs else "|"
+        print(f"| {name} | {own:,.0f} | {beside} |")
     print("\n| game | expert: success, reward | random | first listed action |\n|---|---|---|---|")
     for name in given.only:
-        rng = random.Random(0)
-        rows = (
-            expert(name),
-            played(name, lambda info: rng.choice(info["admissible_actions"])),
-            played(name, lambda info: info["admissible_actions"][0]),
-        )
-        print(f"| {name} | " + " | ".join(f"{won:.0%}, {earned:.2f}" for won, earned in rows) + " |")
+        rows = [f"{won:.0%}, {earned:.2f}" for won, earned in floors(name)]
+        print(f"| {name} | {' | '.join(rows)} |")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from agentgyms.certification.subject import Episode, Policy, Subject, always, mean
-from agentgyms.certification.verdicts import Verdict, verdict
+from agentgyms.certification.verdicts import NotRun, Verdict, verdict
+from agentgyms.exact import Reward, enumerate_states, is_exact
 
 SOLVED: Final = 0.95
 """Share of the tasks that the expert must solve; a partner's chance may cost it one of twenty."""
@@ -15,6 +20,7 @@ GAP: Final = 0.1
 """Least distance from play without thought to the expert, as in OpenEnv's quality bar."""
 
 _CONSTANTS: Final = 3
+_ROUNDING: Final = 1e-9
 
 
 def expert(subject: Subject) -> Verdict:
@@ -22,6 +28,8 @@ def expert(subject: Subject) -> Verdict:
     episodes = subject.expert
     unsolved = [e.start.task_id for e in episodes if not e.solved]
     unrated = [e.start.task_id for e in episodes if math.isnan(e.score)]
+    if subject.world.stochastic:
+        return _by_exact_values(subject)
     share = mean(e.solved for e in episodes)
     text = f"the expert solves {len(episodes) - len(unsolved)} of {len(episodes)} tasks"
     if unsolved:
@@ -38,8 +46,87 @@ def expert(subject: Subject) -> Verdict:
     )
 
 
+def _by_exact_values(subject: Subject) -> Verdict:
+    """Compare the expert's exact value with the optimum, where chance decides who wins."""
+    own, optimum = _exact_figures(subject, _expert_of)
+    gap = optimum - own["reward"]
+    return verdict(
+        gap < _ROUNDING,
+        f"chance decides: the expert's expected reward is {own['reward']:.4f} on average, the best "
+        f"policy's {optimum:.4f}, exactly, on {len(subject.starts)} tasks",
+        "an expert with the greatest expected reward",
+        "compare expert_actions with agentgyms.exact's optimal policy",
+        {"tasks": len(subject.starts), "optimum": round(optimum, 4), **_figures(subject.expert)},
+    )
+
+
+def _floor_by_exact_values(subject: Subject) -> Verdict:
+    """Compare the optimum with the exact values of play without thought, where chance decides."""
+    best, optimum = _exact_figures(subject, _expert_of)
+    policies: dict[str, _Play] = {
+        "random": lambda _, names: dict.fromkeys(names, 1 / len(names)),
+        "first listed": lambda _, names: {names[0]: 1.0},
+        "last listed": lambda _, names: {names[-1]: 1.0},
+    }
+    figures = {name: _exact_figures(subject, policy)[0] for name, policy in policies.items()}
+    richest = max(figures, key=lambda name: figures[name]["reward"])
+    far = optimum - figures["random"]["reward"] >= GAP
+    return verdict(
+        far and figures[richest]["reward"] < optimum - _ROUNDING,
+        f"chance decides: the best policy's expected reward is {optimum:.4f}, random play's "
+        f"{figures['random']['reward']:.4f}; the nearest is {richest}, with "
+        f"{figures[richest]['reward']:.4f}, exactly",
+        f"expected rewards below the best policy's, random play's by at least {GAP:g}",
+        f"look at what {richest} is rewarded for",
+        {"expert": best, **figures},
+    )
+
+
+_Play = Callable[[Callable[[], str], tuple[str, ...]], dict[str, float]]
+"""The expert's choice and the actions of a state -> the probabilities of those that are taken."""
+
+
+def _expert_of(choose: Callable[[], str], _: tuple[str, ...]) -> dict[str, float]:
+    return {choose(): 1.0}
+
+
+def _exact_figures(subject: Subject, policy: _Play) -> tuple[dict[str, float], float]:
+    """Return a policy's exact figures, and the greatest expected reward, as means over the tasks.
+
+    Raises `NotRun` if the environment does not know its transitions.
+    """
+    world: Any = subject.world
+    if not is_exact(world):
+        raise NotRun("chance takes part in turns, and exact values are not known: agentgyms.exact")
+    found: list[dict[str, float]] = []
+    for start in subject.starts:
+        subject.world.reset(seed=start.seed, options={"task_id": start.task_id})
+        model = enumerate_states(world)
+        best = model.optimal()
+        table = np.zeros_like(best.policy)
+        for turn in range(model.horizon):
+            for row, (state, names) in enumerate(zip(model.states, model.actions, strict=True)):
+                taken = policy(partial(world.expert_in, state, turn), names) if names else {}
+                for name, chance in taken.items():
+                    table[turn, row, names.index(name)] += chance
+        rewards: dict[str, Reward] = {
+            "success": "success",
+            "score": "score",
+            "reward": "environment",
+        }
+        own = {
+            name: float(model.evaluate(table, kind).value[0, 0]) for name, kind in rewards.items()
+        }
+        own |= {"turns": float(model.visits(table).sum()), "best": float(best.value[0, 0])}
+        found.append(own)
+    means = {name: sum(one[name] for one in found) / len(found) for name in found[0]}
+    return means, means.pop("best")
+
+
 def floor(subject: Subject) -> Verdict:
     """Compare the expert with random, empty and constant play, on success, score and reward."""
+    if subject.world.stochastic:
+        return _floor_by_exact_values(subject)
     policies: dict[str, Policy] = {
         "random": subject.chance("floor"),
         "empty": always(""),

@@ -155,8 +155,9 @@ def _named(episode: Episode) -> tuple[float, float] | None:
     rivals = [a for a in listed if a != action]
     if action not in listed or not rivals:
         return None
-    words = {a: set(_WORD.findall(a.casefold())) for a in listed}
+    words = {a: set(_WORD.findall(a.casefold())) or {a} for a in listed}  # + is named by itself
     shared = set.intersection(*words.values())
-    there = set(_WORD.findall(_text(seen, goal=False)))
+    text = _text(seen, goal=False)
+    there = {*_WORD.findall(text), *text.split()}
     named = {a: float(bool(words[a] - shared) and words[a] - shared <= there) for a in listed}
     return named[action], mean(named[a] for a in rivals)

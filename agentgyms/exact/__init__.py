@@ -8,7 +8,7 @@ the values. An environment can be enumerated if it is a `Dynamics`, as those of
 
 from __future__ import annotations
 
-from agentgyms.exact.dynamics import Dynamics, Transition
-from agentgyms.exact.model import Model, Values, enumerate_states
+from agentgyms.exact.dynamics import Dynamics, Transition, is_exact
+from agentgyms.exact.model import Model, Reward, Values, enumerate_states
 
-__all__ = ["Dynamics", "Model", "Transition", "Values", "enumerate_states"]
+__all__ = ["Dynamics", "Model", "Reward", "Transition", "Values", "enumerate_states", "is_exact"]

@@ -118,7 +118,7 @@ class BlackjackEnv(Game):
         """Return 1 for a hand that has won, else 0."""
         ends = state[3] and not state[0] > 21
         moves = self.transitions((*state[:3], 0), "stand") if ends else ()
-        return float(any(move.success for move in moves if move.state[3] == state[3]))
+        return float(any(move.success for move in moves if move.state == state))
 
     def is_state(self, state: Any) -> bool:
         """Return whether a value is a hand, and the dealer's result or 0."""

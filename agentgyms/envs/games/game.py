@@ -37,10 +37,11 @@ class _Face(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """The exact solution of a board."""
+    """The exact solution of a board, from a turn on."""
 
     model: Model
     best: Values
+    turn: int
 
 
 class Game(TextEnv):
@@ -220,8 +221,9 @@ class Game(TextEnv):
         names = self._face(state).actions
         if not names or turn >= self.max_turns:
             return ""
-        model, best = self._solved()
-        return names[int(best.policy[turn, model.number[state]].argmax())]
+        solved = self._solved(state, turn)
+        place = turn - solved.turn, solved.model.number[state]
+        return names[int(solved.best.policy[place].argmax())]
 
     def solution(self) -> dict[str, Any]:
         """Return the expert's action, the reward that it leads to, and the turns that are left."""
@@ -230,44 +232,54 @@ class Game(TextEnv):
 
     def optimal_value(self) -> float:
         """Return the most reward that can be expected from here."""
-        model, best = self._solved()
-        return float(best.value[self._turn, model.number[self._state]])
+        solved = self._solved(self._state, self._turn)
+        return float(solved.best.value[self._turn - solved.turn, solved.model.number[self._state]])
 
     def optimal_remaining(self) -> int:
         """Return the turns that the best play takes to solve the task from here, -1 if it cannot.
 
         0 at the end. Games of chance have no such number.
         """
-        model, best = self._solved()
-        number, turn = model.number[self._state], self._turn
+        solved = self._solved(self._state, self._turn)
+        model, turn = solved.model, self._turn
+        number = model.number[self._state]
         while model.actions[number] and turn < self.max_turns:
-            action = int(best.policy[turn, number].argmax())
+            action = int(solved.best.policy[turn - solved.turn, number].argmax())
             turn += 1
             if model.over[number, action, 0]:
                 return turn - self._turn if model.rewards["success"][number, action, 0] else -1
             number = int(model.after[number, action, 0])
-        return 0 if not model.actions[number] else -1
+        return -1 if model.actions[number] else 0
 
-    def _solved(self) -> _Solved:
-        """Return the solution of the board for episodes of `max_turns` turns."""
-        key = (self._name, self.max_turns)
+    def _solved(self, state: State, turn: int) -> _Solved:
+        """Return the solution of the board that has a state, for episodes of `max_turns` turns.
+
+        It begins with the board; a state that legal actions do not lead to has one of its own.
+        """
+        solved = self._solution_from(self.start(), 0)
+        return solved if state in solved.model.number else self._solution_from(state, turn)
+
+    def _solution_from(self, state: State, turn: int) -> _Solved:
+        key = (self._name, self.max_turns, state, turn)
         if key not in _SOLVED:
             if len(_SOLVED) >= _MOST_SOLVED:
                 _SOLVED.clear()
-            model = enumerate_states(_FromStart(self), _MOST_EXPECTED)
-            _SOLVED[key] = _Solved(model, model.optimal())
+            model = enumerate_states(_Standing(self, state, turn), _MOST_EXPECTED)
+            _SOLVED[key] = _Solved(model, model.optimal(), turn)
         return _SOLVED[key]
 
 
-class _FromStart:
-    """A game as it is before the first turn of its board."""
+class _Standing:
+    """A game as it is in a state after a number of turns."""
 
-    def __init__(self, game: Game) -> None:
-        self.max_turns = self.turns_left = game.max_turns
-        self.position = game.start()
-        self.actions_in, self.transitions, self.key_of = (
-            game.actions_in, game.transitions, game.key_of,
-        )  # fmt: skip
+    def __init__(self, game: Game, state: State, turn: int) -> None:
+        self.position, self.max_turns, self.turns_left = (
+            state,
+            game.max_turns,
+            game.max_turns - turn,
+        )
+        self.actions_in, self.transitions = game.actions_in, game.transitions
+        self.expert_in, self.key_of = game.expert_in, game.key_of
 
 
 _SOLVED: Final[dict[Hashable, _Solved]] = {}

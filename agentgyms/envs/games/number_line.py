@@ -100,7 +100,7 @@ class NumberLineEnv(Game):
     def progress(self, state: int) -> float:
         """Return the share of the way that is done."""
         _, first, target = self.board
-        return max(0.0, 1 - abs(state - target) / abs(first - target))
+        return max(0.0, 1 - abs(state - int(target)) / abs(int(first) - int(target)))
 
     def optimal_remaining(self) -> int:
         """Return the distance to the target."""

@@ -66,11 +66,11 @@ class _Formula(Game):
         return Transition(1.0, (*state, _SPACE), -1.0)
 
     def text(self, state: tuple[str, ...]) -> str:
-        """Return the cards, their numbers and the formula."""
+        """Return the cards, their numbers with the operators, and the formula."""
         cards, numbers, target = self.board
         lines = (
             f"Cards: {' '.join(cards)}",
-            f"Numbers: {' '.join(map(str, numbers))}",
+            f"Tokens: {' '.join([*map(str, numbers), *self.operators, '='])}",
             f"Target: {target}",
             f"Formula: {' '.join(state)}",
         )

@@ -202,7 +202,7 @@ def test_hanoi_moves():
     assert env.step("A D")[4]["feedback"] == "malformed"
 
 
-# --- Minesweeper, mlbio-epfl/LaMer at a53df446 -----------------------------------------------------
+# --- Minesweeper, mlbio-epfl/LaMer at a53df446 ---------------------------------------------------
 
 
 def test_minesweeper_by_hand():
