@@ -57,11 +57,11 @@ def move(rng, text):
     """Return a move: one of those that the text has in brackets, a number, or nonsense."""
     shown = re.findall(r"\[[^\[\]\n]{1,24}\]", text)
     kind = rng.random()
-    if kind < 0.75 and shown:
+    if kind < 0.6 and shown:
         return rng.choice(shown[-40:])
-    if kind < 0.87:
+    if kind < 0.8:
         return f"[{rng.randint(0, 9)}]"
-    if kind < 0.98:
+    if kind < 0.95:
         return f"[{rng.randint(0, 8)} {rng.randint(0, 8)}]"
     return rng.choice(["", "hello", "[]", "[reveal 1 1", "[a b c]"])
 

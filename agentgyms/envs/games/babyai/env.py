@@ -39,10 +39,11 @@ class BabyAIEnv(Game):
     | `oracle` | `False` | put the best action into `info["oracle"]` |
 
     Levels are `GoToRedBallNoDists`, `GoToRedBallGrey`, `GoToRedBall`, `GoToObj`, `GoToLocal`,
-    `PickupLoc`, `PutNextLocal`, `OpenRedDoor` and `OpenDoor`. A family is a level; a board's number is MiniGrid's seed. The agent sees 7 by 7 cells ahead of
-    it, up to walls and closed doors; `state_key` is that of the whole room. `info["progress"]` is
-    the done share of the actions. The expert leaves things that the mission does not name where
-    they are, and takes the fewest actions that do so.
+    `PickupLoc`, `PutNextLocal`, `OpenRedDoor` and `OpenDoor`. A family is a level; a board's
+    number is MiniGrid's seed. The agent sees 7 by 7 cells ahead of it, up to walls and closed
+    doors; `state_key` is that of the whole room. `info["progress"]` is the done share of the
+    actions. The expert leaves things that the mission does not name where they are, and takes the
+    fewest actions that do so.
     """
 
     default_max_turns = 64
