@@ -78,7 +78,7 @@ def test_a_policys_value_is_its_mean_return():
     policy = rng.dirichlet([1.0] * 4, size=len(model.states)) * model.legal
     expected = model.evaluate(np.where(model.legal, policy, 0.0)).value[0, 0]
     returns = []
-    for number in range(4000):
+    for number in range(1500):
         twin, over = env.fork(), False
         twin.redraw(number)
         while not over:

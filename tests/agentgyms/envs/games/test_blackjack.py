@@ -32,10 +32,10 @@ def original(hand, dealer, cards, **rules):
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-def test_three_thousand_episodes_equal_gymnasiums(rules):
+def test_a_thousand_episodes_equal_gymnasiums(rules):
     """The cards are drawn once, for both; the dealer's second card before, there, or after."""
     env, rng, results = BlackjackEnv(**rules), random.Random(0), Counter()
-    for number in range(3000):
+    for number in range(1000):
         env.reset(seed=number)
         one, two, shown = env.board
         hidden, theirs = rng.choice(DECK), []
@@ -93,11 +93,9 @@ COUNTS = tuple(Counter(DECK).items())
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_the_expected_rewards_are_gymnasiums(rules):
-    """By enumeration of all its cards, for hands of each kind against three dealers."""
+    """By enumeration of all its cards, for hands of each kind against two dealers."""
     full = {"natural": False, **rules}
-    for hand, shown in itertools.product(
-        ([10, 7], [1, 10], [1, 6], [10, 9, 2], [2, 3]), (6, 10, 1)
-    ):
+    for hand, shown in itertools.product(([10, 7], [1, 10], [1, 6], [10, 9, 2], [2, 3]), (10, 9)):
         raw, ace, natural = sum(hand), 1 in hand, sorted(hand) == [1, 10]
         moves = _after((raw, ace, natural, 0), "stand", shown, full["sab"], full["natural"])
         mine = sum(m.probability * m.reward for m in moves)
