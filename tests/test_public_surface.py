@@ -168,7 +168,8 @@ def test_public_names_can_be_imported(module):
 
 
 @pytest.mark.parametrize(
-    "module", ["inspect_ai", "mcp", "openenv", "skyrl", "tinker", "torchrl", "trl", "verifiers"]
+    "module",
+    ["inspect_ai", "mcp", "openenv", "skyrl", "textarena", "tinker", "torchrl", "trl", "verifiers"],
 )
 def test_adapters_are_where_they_were(module):
     assert importlib.util.find_spec(f"agentgyms.adapters.{module}")

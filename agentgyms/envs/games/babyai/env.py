@@ -34,15 +34,16 @@ class BabyAIEnv(Game):
     | argument | default | meaning |
     |---|---|---|
     | `split` | `"train"` | `train`, `valid_seen`, `valid_unseen` (longer rooms), `sample` |
-    | `level` | `"mixed"` | `GoToRedBallNoDists`, `GoToRedBallGrey`, `GoToRedBall`, `GoToObj`, |
-    |  |  | `GoToLocal`, `PickupLoc`, `PutNextLocal`, `OpenRedDoor`, `OpenDoor`, or six in turn |
+    | `level` | `"mixed"` | a level's name, see below, or six of them in turn |
     | `max_turns` | 64 | turns until the episode is truncated; MiniGrid's limit is the level's own |
     | `oracle` | `False` | put the best action into `info["oracle"]` |
 
-    A family is a level; a board's number is MiniGrid's seed. The agent sees 7 by 7 cells ahead of
-    it, up to walls and closed doors; `state_key` is that of the whole room. `info["progress"]` is
-    the done share of the actions. The expert leaves things that the mission does not name where
-    they are, and takes the fewest actions that do so.
+    Levels are `GoToRedBallNoDists`, `GoToRedBallGrey`, `GoToRedBall`, `GoToObj`, `GoToLocal`,
+    `PickupLoc`, `PutNextLocal`, `OpenRedDoor` and `OpenDoor`. A family is a level; a board's
+    number is MiniGrid's seed. The agent sees 7 by 7 cells ahead of it, up to walls and closed
+    doors; `state_key` is that of the whole room. `info["progress"]` is the done share of the
+    actions. The expert leaves things that the mission does not name where they are, and takes the
+    fewest actions that do so.
     """
 
     default_max_turns = 64

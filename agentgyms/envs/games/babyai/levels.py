@@ -91,7 +91,7 @@ class _Room:
 
     def some_of(self, values: Sequence[T], count: int) -> list[T]:
         """Return different values."""
-        left, found = list(values), []
+        left, found = list(values), list[T]()
         while len(found) < count:
             found.append(left.pop(self.below(0, len(left))))
         return found

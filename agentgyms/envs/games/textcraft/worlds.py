@@ -10,7 +10,7 @@ from typing import Final
 from agentgyms.core.randomness import Chance
 from agentgyms.envs.games.boards import Board
 from agentgyms.envs.games.textcraft import official as package
-from agentgyms.envs.games.textcraft.book import Book, Recipe, words_of
+from agentgyms.envs.games.textcraft.book import Book, Inventory, Recipe, words_of
 from agentgyms.envs.games.textcraft.plans import TooManyPlans, plan
 
 _RAW: Final = (
@@ -85,7 +85,8 @@ def _plannable(book: Book, goal: str) -> bool:
         commands = plan(book, (), goal) or ()
     except TooManyPlans:
         return False
-    done, inventory = None, ()
+    inventory: Inventory = ()
+    done = None
     for command in commands:
         done = book.do(inventory, command)
         inventory = done.inventory
