@@ -109,7 +109,9 @@ def main() -> None:
     estimators = bias_text.estimators(compare.choose())
     starts = [measured(seed, estimators, given) for seed in range(given.seeds)]
     # Estimators that are one on such a world, as those of trees without branches, count once.
-    first = {repr([start[name] for start in starts]): name for name in reversed(starts[0])}
+    first = {
+        str([f"{start[name][1]:.6f}" for start in starts]): name for name in reversed(starts[0])
+    }
     starts = [{name: start[name] for name in first.values()} for start in starts]
     rows = []
     for name in starts[0]:

@@ -75,7 +75,7 @@ def measure(
         groups: The groups of a step, shared among the tasks.
         objective: The return whose gradient is sought. With `environment` the table has the
             rewards of turns in `process_reward`, for estimators that read it, and else in `reward`.
-        continuations: Those of `state_value`.
+        continuations: The continuations of each `state_value`.
         seed: The seed of the episodes.
 
     Raises:

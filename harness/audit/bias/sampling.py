@@ -55,7 +55,7 @@ class Drawn:
 
 def rows_of(turns: TurnTable, rows: slice) -> TurnTable:
     """Return the table of whole rollouts that stand in a row."""
-    kept = {
+    kept: dict[str, Any] = {
         name: column[rows] for name, column in vars(turns).items() if isinstance(column, np.ndarray)
     }
     kept["rollout"] = kept["rollout"] - kept["rollout"][0]
@@ -82,7 +82,9 @@ def draw(
         _play(task, number, (steps, groups, size), rng, objective, continuations)
         for number, task in enumerate(world.tasks)
     ]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in _sized(parts)}
+    columns: dict[str, Any] = {
+        name: np.concatenate([part[name] for part in parts]) for name in _sized(parts)
+    }
     # Steps first, then tasks; rows of an episode stay together and in order.
     order = np.lexsort((columns["turn"], columns["episode"], columns["task"], columns["step"]))
     columns = {name: column[order] for name, column in columns.items()}
@@ -179,7 +181,8 @@ def _picked(probability: Floats, rng: np.random.Generator) -> Ints:
     """Return a number drawn by each row of probabilities."""
     total = np.cumsum(probability, axis=1)
     number = (rng.random(len(total))[:, None] * total[:, -1:] >= total).sum(axis=1)
-    return np.minimum(number, probability.shape[1] - 1).astype(np.int64)
+    found: Ints = np.minimum(number, probability.shape[1] - 1).astype(np.int64)
+    return found
 
 
 def _log_mean(policy: Floats) -> Floats:
