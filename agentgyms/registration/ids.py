@@ -24,6 +24,7 @@ ENVIRONMENTS: Final = {
     "agentgyms/SOTOPIA-v0": "agentgyms.envs.sotopia.env:SOTOPIAEnv",
     "agentgyms/SearchQA-v0": "agentgyms.envs.searchqa.env:SearchQAEnv",
     "agentgyms/Sokoban-v0": "agentgyms.envs.sokoban.env:SokobanEnv",
+    "agentgyms/Tau2-v0": "agentgyms.envs.tau2.env:Tau2Env",
     "agentgyms/VisualSokoban-v0": "agentgyms.envs.sokoban.visual:VisualSokobanEnv",
     "agentgyms/WebShop-v0": "agentgyms.envs.webshop.env:WebShopEnv",
     "agentgyms/WebShopBrowser-v0": "agentgyms.envs.webshop.browser.env:WebShopBrowserEnv",
