@@ -143,7 +143,7 @@ class Tau2Env(TextEnv):
         self._state, words = service.begin(self._shop)
         return self._outcome(f"{policy.TEXT}\n\nCustomer: {words}")
 
-    def goal(self, task: Task) -> str:  # noqa: ARG002
+    def goal(self, task: Task) -> str:
         """Return the goal, which is the same for all tasks."""
         return "serve the customer as the policy says"
 

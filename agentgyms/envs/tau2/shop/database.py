@@ -15,7 +15,7 @@ Database = Mapping[str, Any]
 PAYMENTS: Final = ("card", "voucher")
 
 
-class Refused(Exception):  # noqa: N818 (an answer, not an error of ours)
+class Refused(Exception):
     """The system cannot do a call; the message tells the agent why, without a full stop."""
 
 

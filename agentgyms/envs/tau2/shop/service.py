@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from agentgyms.envs.tau2.shop import customer, policy
 from agentgyms.envs.tau2.shop.customer import Mood
@@ -17,6 +17,7 @@ from agentgyms.envs.tau2.shop.database import (
     changed,
     order_of,
     stock_of,
+    total,
 )
 from agentgyms.envs.tau2.shop.tasks import ShopTask
 
@@ -140,12 +141,13 @@ def _say(task: ShopTask, state: State, call: Call) -> tuple[State, str]:
     return state._replace(mood=mood), f"Customer: {answer}"
 
 
-def _order(task: ShopTask, state: State, call: Call) -> tuple[State, str]:
-    shown = order_of(state.database, call.words[0])
+def _order(_: ShopTask, state: State, call: Call) -> tuple[State, str]:
+    order = order_of(state.database, call.words[0])
+    shown = {**order, "total": total(order)}
     return _opened(state, call.words[0]), json.dumps(shown)
 
 
-def _product(task: ShopTask, state: State, call: Call) -> tuple[State, str]:
+def _product(_: ShopTask, state: State, call: Call) -> tuple[State, str]:
     shown = stock_of(state.database, call.words[0])
     return _opened(state, call.words[0]), json.dumps({"in_stock": shown})
 
@@ -154,7 +156,7 @@ def _opened(state: State, name: str) -> State:
     return state._replace(opened=tuple(sorted({*state.opened, name})))
 
 
-def _write(task: ShopTask, state: State, call: Call) -> tuple[State, str]:
+def _write(_: ShopTask, state: State, call: Call) -> tuple[State, str]:
     return apply(state, write_of(call)), "The system has done it."
 
 
@@ -181,7 +183,10 @@ def atoms(task: ShopTask, state: State) -> list[tuple[str, bool]]:
         if write is not None
     ]
     found += [
-        (f"tell: {fact.stage} {request.order}", index < len(state.mood.told) and state.mood.told[index])
+        (
+            f"tell: {fact.stage} {request.order}",
+            index < len(state.mood.told) and state.mood.told[index],
+        )
         for index, (request, fact) in enumerate(
             zip(task.customer.requests, task.customer.facts, strict=True)
         )

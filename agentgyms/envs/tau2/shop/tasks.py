@@ -22,7 +22,7 @@ _COLOURS: Final = ("blue", "red", "green", "white", "black")
 _ORDERS: Final = 5
 _CUSTOMERS: Final = 3
 _OUTCOMES: Final = ("allowed", "declined", "forbidden", "forbidden")
-"""What comes of requests, in turn: half are forbidden, so that nobody wins by obeying or refusing."""
+"""What comes of requests, in turn; half are forbidden, so that nobody wins by obeying."""
 
 
 class ShopTask(NamedTuple):
@@ -163,8 +163,7 @@ def _solved(task: Task, database: Database, name: str, requests: tuple[Request, 
         for reason, request in zip(reasons, requests, strict=True)
     )
     facts = tuple(
-        _fact(database, request, reason)
-        for reason, request in zip(reasons, requests, strict=True)
+        _fact(database, request, reason) for reason, request in zip(reasons, requests, strict=True)
     )
     goal = database
     for write in writes:
