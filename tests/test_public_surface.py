@@ -93,7 +93,9 @@ SERVERS = {
 }
 """Programs that `python -m` runs."""
 
-IDS = "ALFWorld AppWorld Corridor SOTOPIA SearchQA Sokoban Tau2 VisualSokoban WebShop WebShopBrowser"
+IDS = (
+    "ALFWorld AppWorld Corridor SOTOPIA SearchQA Sokoban Tau2 VisualSokoban WebShop WebShopBrowser"
+)
 
 ROUTES = {
     "/": "get",

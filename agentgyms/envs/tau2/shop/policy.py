@@ -26,7 +26,7 @@ delivery, "final sale", "out of stock", or "another name". Asked for an amount, 
 _NAME: Final = "another name"
 _FINAL: Final = "final sale"
 _STOCK: Final = "out of stock"
-_REASONS: Final = (_NAME, _FINAL, _STOCK, "pending", "shipped", "delivered", "cancelled")
+REASONS: Final = (_NAME, _FINAL, _STOCK, "pending", "shipped", "delivered", "cancelled")
 _ORDER: Final = re.compile(r"\bO\d+\b")
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 
@@ -94,7 +94,7 @@ def tells(words: str, fact: str) -> bool:
     """
     text = _ORDER.sub("", words)
     numbers = set(_NUMBER.findall(text))
-    reasons = {reason for reason in _REASONS if re.search(rf"\b{reason}\b", text.lower())}
-    if fact in _REASONS:
+    reasons = {reason for reason in REASONS if re.search(rf"\b{reason}\b", text.lower())}
+    if fact in REASONS:
         return reasons == {fact}
     return numbers - ({str(RETURN_DAYS)} - {fact}) == {fact} and reasons <= {"delivered"}

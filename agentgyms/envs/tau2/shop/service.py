@@ -114,12 +114,31 @@ def suggestions(task: ShopTask, state: State) -> list[str]:
         return []
     named = task.customer.requests[: state.mood.request + 1]
     found = [f"order {request.order}" for request in named]
-    if state.mood.stage in (customer.OPEN, customer.AGREED):
+    orders = [number for number in state.opened if number in state.database["orders"]]
+    if state.mood.stage == customer.WHY:
+        found += [_reason(reason) for reason in policy.REASONS]
+        found += [_reason(str(state.database["orders"][number]["days"])) for number in orders]
+    elif state.mood.stage == customer.AMOUNT:
+        found += [REFUSE, *_amounts(state.database, orders)]
+    else:
         found += [CONFIRM, DONE, REFUSE]
-    for number in state.opened:
-        if number in state.database["orders"]:
-            found += _changes(state.database, number)
+    for number in orders:
+        found += _changes(state.database, number)
     return list(dict.fromkeys([*found, *FORMS]))
+
+
+def _amounts(database: Database, orders: list[str]) -> list[str]:
+    opened = [database["orders"][number] for number in orders]
+    prices = [item["price"] for order in opened for item in order["items"].values()]
+    return [_amount(str(known)) for known in [*map(total, opened), *prices]]
+
+
+def _reason(reason: str) -> str:
+    return f"say: The reason is: {reason}."
+
+
+def _amount(known: str) -> str:
+    return f"say: It is {known}."
 
 
 def _changes(database: Database, number: str) -> list[str]:
@@ -225,9 +244,9 @@ def expert_action(task: ShopTask, state: State) -> str:
         return f"product {request.item}"
     reason = task.reasons[mood.request]
     if mood.stage == customer.WHY:
-        return f"say: The reason is: {reason or 'a mistake of mine'}."
+        return _reason(reason or "a mistake of mine")
     if mood.stage == customer.AMOUNT and not (reason and request.kind == "question"):
-        return f"say: It is {policy.amount(task.database, request)}."
+        return _amount(policy.amount(task.database, request))
     if reason:
         return REFUSE
     if mood.stage == customer.OPEN:
