@@ -17,7 +17,6 @@ TYPED: Final = {
     "WebShop": ("search[red shoes]", "search[lamp for a desk]"),
     "SearchQA": ("search[the oldest bridge]", "search[a river in the north]", "search[painter]"),
     "SOTOPIA": ("I would like to share it.", "Shall we meet halfway?", "(nods)", "It is late."),
-    "Tau2": ("say: Shall I do it?", "say: It is shipped.", "order O12", "say: I am sorry."),
     "AppWorld": ("print(1 + 1)", "x = 3\nprint(x)", "print(apis.supervisor.show_profile())"),
 }
 """What is typed where the list of actions names none."""

@@ -124,7 +124,7 @@ def suggestions(task: ShopTask, state: State) -> list[str]:
         found += [CONFIRM, DONE, REFUSE]
     for number in orders:
         found += _changes(state.database, number)
-    return list(dict.fromkeys([*found, *FORMS]))
+    return list(dict.fromkeys(found))
 
 
 def _amounts(database: Database, orders: list[str]) -> list[str]:
