@@ -244,7 +244,7 @@ def expert_action(task: ShopTask, state: State) -> str:
         return f"product {request.item}"
     reason = task.reasons[mood.request]
     if mood.stage == customer.WHY:
-        return _reason(reason or "a mistake of mine")
+        return _reason(reason or order["status"])
     if mood.stage == customer.AMOUNT and not (reason and request.kind == "question"):
         return _amount(policy.amount(task.database, request))
     if reason:
@@ -252,7 +252,9 @@ def expert_action(task: ShopTask, state: State) -> str:
     if mood.stage == customer.OPEN:
         return CONFIRM
     write = task.writes[mood.request]
-    return DONE if write is None or write in state.writes else text_of(write)
+    if write is None or text_of(write) not in _changes(state.database, request.order):
+        return DONE
+    return text_of(write)
 
 
 def text_of(write: Write) -> str:

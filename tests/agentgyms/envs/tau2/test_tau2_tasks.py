@@ -50,6 +50,19 @@ def by_chance(env, info):
     return CHANCE.choice(info["admissible_actions"])
 
 
+def test_the_expert_goes_on_after_any_mistake_by_listed_actions():
+    env, chance = Tau2Env(split="train"), random.Random(1)
+    for name in env.tasks:
+        _, info = env.reset(seed=0, options={"task_id": name})
+        over = False
+        while not over:
+            best = env.expert_actions()["best"]
+            assert best in info["admissible_actions"]
+            action = best if chance.random() < 0.5 else chance.choice(info["admissible_actions"])
+            *_, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+
+
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_the_expert_wins_all(split):
     won, count, most = wins(split, lambda env, info: env.expert_actions()["best"])
