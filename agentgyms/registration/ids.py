@@ -34,6 +34,7 @@ ENVIRONMENTS: Final = {
     "agentgyms/Sokoban-v0": "agentgyms.envs.sokoban.env:SokobanEnv",
     "agentgyms/TextCraft-v0": "agentgyms.envs.games.textcraft.env:TextCraftEnv",
     "agentgyms/TowerOfHanoi-v0": "agentgyms.envs.games.hanoi:TowerOfHanoiEnv",
+    "agentgyms/Tau2-v0": "agentgyms.envs.tau2.env:Tau2Env",
     "agentgyms/VisualSokoban-v0": "agentgyms.envs.sokoban.visual:VisualSokobanEnv",
     "agentgyms/WebShop-v0": "agentgyms.envs.webshop.env:WebShopEnv",
     "agentgyms/WebShopBrowser-v0": "agentgyms.envs.webshop.browser.env:WebShopBrowserEnv",

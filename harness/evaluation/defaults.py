@@ -73,6 +73,9 @@ ROWS: Final = {
         max_tokens=2048,
         official="all",
     ),
+    "tau2": Row(
+        "test", 0.0, 2, "transcript", "of tau2-bench: its command line's temperature for agents"
+    ),
     "corridor": Row("valid_seen", 0.0, 2, "window", "of this package alone; nobody reports on it"),
 }
 """By the environment's name in small letters; 512 tokens a response, as in the papers' tables, but

@@ -62,7 +62,7 @@ def summarise(
         - `metrics`: mean of each of the environment's metrics over the units that have it;
           `metric_counts`: the number of these units.
         - `trials`: success within the first, the first two, ... trials.
-        - `samples`: average success and pass@k, if there are several seeds; see
+        - `samples`: average success, pass@k and pass^k, if there are several seeds; see
           `Units.samples`.
         - `documentation`: of AppWorld, for each of `LOOKUPS` the mean number of turns per episode
           that call it (`calls`) and their share of all turns (`share`).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,31 +85,35 @@ class Units:
         return {"success": self.mean(lambda u: u.success), "score": score, "count": len(self)}
 
     def samples(self) -> dict[str, Any]:
-        """Return average success and pass@k over samples; a task has one sample for each seed.
+        """Return average success, pass@k and pass^k; a task has one sample for each seed.
 
-        `n` is the largest number of samples of a task, `average` the mean success of all samples,
-        and `pass` has for each `k` up to n the mean `success` over tasks with at least k samples.
-        Intervals are those of `mean_of`, by drawing tasks.
+        `n` is the largest number of samples of a task, `average` the mean success of all samples.
+        `pass` and `all` have for each `k` up to n the mean `success` over tasks with at least k
+        samples: one of k succeeds, or all k do. Intervals are those of `mean_of`, by drawing tasks.
         """
         tasks = self.grouped(lambda unit: unit.last.task_id)
-        won = {name: sum(unit.success for unit in units) for name, units in tasks.items()}
         most = max(map(len, tasks.values()), default=0)
-        passed = [
-            [
-                Value(pass_at(len(units), won[name], k), name, _ALL_SEEDS)
-                for name, units in tasks.items()
-                if len(units) >= k
-            ]
-            for k in range(1, most + 1)
-        ]
         return {
             "n": most,
             "average": self.mean(lambda unit: unit.success),
-            "pass": [
-                {"k": k, "success": mean_of(values, self.seeds)}
-                for k, values in enumerate(passed, 1)
-            ],
+            "pass": [_of_draws(tasks, k, pass_at, self.seeds) for k in range(1, most + 1)],
+            "all": [_of_draws(tasks, k, pass_all, self.seeds) for k in range(1, most + 1)],
         }
+
+
+def _of_draws(
+    tasks: Mapping[str, Units],
+    k: int,
+    chance: Callable[[int, int, int], float],
+    seeds: Sequence[int],
+) -> dict[str, Any]:
+    """Return the mean chance of k draws from each task's samples, with `k`."""
+    values = [
+        Value(chance(len(units), sum(unit.success for unit in units), k), name, _ALL_SEEDS)
+        for name, units in tasks.items()
+        if len(units) >= k
+    ]
+    return {"k": k, "success": mean_of(values, seeds)}
 
 
 def pass_at(count: int, won: int, k: int) -> float:
@@ -119,6 +123,14 @@ def pass_at(count: int, won: int, k: int) -> float:
     Chen et al. 2021, equation 1.
     """
     return 1 - math.comb(count - won, k) / math.comb(count, k)
+
+
+def pass_all(count: int, won: int, k: int) -> float:
+    """Return the probability that all of k of a task's n samples succeeded.
+
+    C(c, k) / C(n, k) for c successes: pass^k of tau-bench (Yao et al. 2024, arXiv:2406.12045).
+    """
+    return math.comb(won, k) / math.comb(count, k)
 
 
 def mean_of(values: Sequence[Value], seeds: Sequence[int], *, share: bool = True) -> dict[str, Any]:

@@ -23,6 +23,7 @@ ANSWERS = {
     "ALFWorld": "<think>look first</think><action>look</action>",
     "AppWorld": "<code>apis.supervisor.complete_task()</code>",
     "SOTOPIA": "<action>leave</action>",
+    "Tau2": "<action>say: Sorry.</action>",
     "WebShop": "<action>search[shoes]</action>",
 }
 """What a model answers, by environment."""

@@ -23,6 +23,7 @@ ENVIRONMENTS = {
     "webshop": ("WebShop", {}),
     "searchqa": ("SearchQA", {}),
     "sotopia": ("SOTOPIA", {}),
+    "tau2": ("Tau2", {}),
 }
 """By the end of its targets' names: a registered name and arguments."""
 

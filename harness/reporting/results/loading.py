@@ -259,9 +259,10 @@ def _means(figures: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield group["score"]
     yield from (trial["success"] for trial in figures["trials"])
     if samples := figures.get("samples"):
-        int(samples["n"]), [int(one["k"]) for one in samples["pass"]]
+        drawn = [*samples["pass"], *samples["all"]]
+        int(samples["n"]), [int(one["k"]) for one in drawn]
         yield samples["average"]
-        yield from (one["success"] for one in samples["pass"])
+        yield from (one["success"] for one in drawn)
 
 
 def _check_numbers(values: Mapping[str, Any]) -> None:

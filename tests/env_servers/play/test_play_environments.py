@@ -28,6 +28,7 @@ NAMES = (
     "VisualSokoban",
     "SearchQA",
     "SOTOPIA",
+    "Tau2",
     "AppWorld",
     "WebShopBrowser",
 )

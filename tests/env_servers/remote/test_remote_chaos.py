@@ -80,6 +80,7 @@ ENVIRONMENTS = [
     ("Sokoban", 64, 15, {"split": "sample"}),  # the others take seconds to be generated
     ("SearchQA", 64, 4, {}),
     ("SOTOPIA", 64, 6, {}),
+    ("Tau2", 64, 6, {}),
     ("AppWorld", 16, 4, {}),
 ]
 

@@ -14,7 +14,7 @@ from agentgyms.adapters.trl import _described, _played, demonstrations, environm
 from agentgyms.core.errors import BadOption, EnvUnavailable
 from agentgyms.core.tools import BadCall, Tool, ToolCall, Tools
 
-ENVS = ["ALFWorld", "Corridor", "Sokoban", "SearchQA", "SOTOPIA", "AppWorld", "WebShop"]
+ENVS = ["ALFWorld", "Corridor", "Sokoban", "SearchQA", "SOTOPIA", "Tau2", "AppWorld", "WebShop"]
 
 
 @pytest.mark.parametrize("env_id", ENVS)

@@ -18,6 +18,7 @@ EVALUATIONS = {
     "searchqa": "5971bb3a1ca1",
     "appworld": "76659c926c64",
     "sotopia": "9ee786adcd90",
+    "tau2": "e51d2a5530dc",
     "corridor": "00c8980bdd29",
 }
 """By environment: the digest of an evaluation with the papers' settings, in every folder of one."""

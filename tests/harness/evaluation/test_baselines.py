@@ -65,6 +65,7 @@ WORLDS = {
     "SearchQA": ("valid", {}, ("compact", "direct", "think")),
     "AppWorld": ("dev", {}, ("compact", "direct", "think")),
     "SOTOPIA": ("valid", {}, ("compact", "direct", "think")),
+    "Tau2": ("valid", {}, ("compact", "direct", "think")),
     "Corridor": ("valid_seen", {}, ("compact", "direct", "think")),
 }
 
@@ -360,7 +361,7 @@ def examples_of(env_id=CORRIDOR, count=2, style=None, **sections):
     return config, gather(config, prompts.load(config.agent.style, config.env.id))
 
 
-EXEMPLARY = ["ALFWorld", "Sokoban", "SearchQA", "SOTOPIA", "Corridor"]
+EXEMPLARY = ["ALFWorld", "Sokoban", "SearchQA", "SOTOPIA", "Tau2", "Corridor"]
 
 
 @pytest.mark.parametrize("name", [*EXEMPLARY, pytest.param("WebShop", marks=pytest.mark.slow)])

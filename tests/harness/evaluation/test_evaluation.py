@@ -29,6 +29,7 @@ ENVIRONMENTS = (
     "SOTOPIA",
     "SearchQA",
     "Sokoban",
+    "Tau2",
     "VisualSokoban",
     "WebShop",
 )

@@ -1,4 +1,4 @@
-"""pass@k and average@k over seeds; AppWorld's look-ups; both are counted again when loaded."""
+"""pass@k, pass^k and average@k; AppWorld's look-ups; all are counted again when loaded."""
 
 import copy
 import itertools
@@ -6,7 +6,7 @@ import itertools
 import pytest
 from made_results import episode, keep, result
 
-from harness.evaluation.units import Units, pass_at
+from harness.evaluation.units import Units, pass_all, pass_at
 from harness.reporting.results.loading import load
 from harness.reporting.tables import details
 from harness.types.errors import ResultError
@@ -29,16 +29,20 @@ def means(records, seeds):
 
 
 @pytest.mark.parametrize("won", range(6))
-def test_pass_at_k_is_the_share_of_draws_with_a_success(won):
+def test_pass_k_is_the_share_of_draws_with_a_success_and_of_those_with_no_other(won):
     for k in range(1, 6):
         draws = list(itertools.combinations([True] * won + [False] * (5 - won), k))
         assert pass_at(5, won, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+        assert pass_all(5, won, k) == pytest.approx(sum(map(all, draws)) / len(draws))
 
 
 def test_the_means_are_over_tasks():
     found, passed = means(played(), (0, 1, 2, 3))
     # By task: 1/4, 2/4, 0, 1; with two draws 1/2, 5/6, 0, 1; with three 3/4, 1, 0, 1.
     assert passed == [0.4375, pytest.approx(7 / 12), 0.6875, 0.75]
+    # All of one draw as above; of two 0, 1/6, 0, 1; of more 0, 0, 0, 1.
+    kept = [one["success"]["mean"] for one in found["all"]]
+    assert kept == [0.4375, pytest.approx(7 / 24), 0.25, 0.25]
     assert (found["n"], found["average"]["mean"]) == (4, 0.4375)
     assert found["average"]["per_seed"] == [0.75, 0.5, 0.25, 0.25]
     low, high = found["pass"][3]["success"]["interval"]
@@ -71,10 +75,16 @@ def test_the_table_is_shown_and_held_to_the_outcomes(tmp_path):
     text = details.to_markdown(load(keep(folder, given)))
     assert "| average@4 | 43.8 (" in text
     assert "| pass@4 | 75.0 (" in text
+    assert "| pass^4 | 25.0 (" in text
     edited = copy.deepcopy(given)
     edited["figures"]["samples"]["pass"][1]["success"]["mean"] = 0.9
     with pytest.raises(ResultError, match=r"figures\.samples\.pass\[1\]\.success\.mean is 0\.9"):
         load(keep(folder, edited))
+    edited = copy.deepcopy(given)
+    del edited["figures"]["samples"]["all"]
+    with pytest.raises(ResultError, match="damaged: KeyError"):
+        load(keep(folder, edited))
+    edited = copy.deepcopy(given)
     del edited["figures"]["samples"]["average"]
     with pytest.raises(ResultError, match="damaged: KeyError"):
         load(keep(folder, edited))

@@ -55,6 +55,7 @@ ACTIONS = {
     "agentgyms/SearchQA-v0": ["search[who wrote it]", "answer[Ada Lovelace]"],
     "agentgyms/Sokoban-v0": ["up", "left"],
     "agentgyms/SOTOPIA-v0": ["speak: Could we talk?", "leave", "none"],
+    "agentgyms/Tau2-v0": ["say: Shall I do it?", "return mug of O12 to card", "cancel O12"],
     "agentgyms/WebShop-v0": ["search[red shoes]", "click[buy now]"],
     "agentgyms/Corridor-v0": ["left", "open door"],
 }

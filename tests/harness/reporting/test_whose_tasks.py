@@ -26,6 +26,7 @@ PLAYED = {
     ("WebShopBrowser", (("source", "official"),)): "official",
     ("SOTOPIA", ()): "generated",
     ("SearchQA", ()): "generated",
+    ("Tau2", ()): "generated",
     ("SearchQA", (("source", "flashrag"),)): "official",
     ("AppWorld", ()): "MiniAppWorld",
     ("AppWorld", (("engine", "appworld"),)): "generated",
@@ -49,7 +50,7 @@ def test_what_the_environment_said_counts_more_than_arguments():
     assert setting.data_source("agentgyms/ALFWorld-v0", "damaged") == ""
 
 
-@pytest.mark.parametrize("name", ["ALFWorld", "AppWorld", "SearchQA", "Sokoban", "SOTOPIA"])
+@pytest.mark.parametrize("name", ["ALFWorld", "AppWorld", "SearchQA", "Sokoban", "SOTOPIA", "Tau2"])
 def test_environments_say_it_themselves(name):
     env = gym.make(f"agentgyms/{name}-v0", split="sample").unwrapped
     assert env.data_source == PLAYED[name, ()]

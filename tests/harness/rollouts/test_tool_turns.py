@@ -29,6 +29,7 @@ WORLDS = {
     "SearchQA": ("sample", {}),
     "AppWorld": ("sample", {}),
     "SOTOPIA": ("sample", {}),
+    "Tau2": ("sample", {}),
     "Corridor": ("valid_seen", {}),
 }
 
@@ -80,7 +81,7 @@ def test_the_expert_of_an_environment_of_ones_own_calls_its_only_tool():
     assert '{"name": "act", "arguments": {"action": "' in rollout.turns[0].completion.text
 
 
-@pytest.mark.parametrize("name", ["ALFWorld", "WebShop", "SearchQA", "SOTOPIA", "Corridor"])
+@pytest.mark.parametrize("name", ["ALFWorld", "WebShop", "SearchQA", "SOTOPIA", "Tau2", "Corridor"])
 def test_a_random_actor_calls_tools(name):
     env_id, (split, kwargs) = f"agentgyms/{name}-v0", WORLDS[name]
     rollouts = play(env_id, split, RandomActor(agent(None, env_id)), max_turns=5, **kwargs)

@@ -26,6 +26,7 @@ RECIPES = {
     "searchqa-gigpo-3b": "window",
     "appworld-gvpo-tiny": "transcript",
     "sotopia-oprl-tiny": "transcript",
+    "tau2-gigpo-tiny": "transcript",
 }
 STYLES = {
     "tools": ["agent.max_tokens=8"],

@@ -1,0 +1,1 @@
+"""A generated shop: its database, its policy, its customers and its tasks."""
