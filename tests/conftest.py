@@ -10,8 +10,10 @@ import shutil
 import signal
 import sys
 from collections import Counter
+from pathlib import Path
 
 import harness_calls
+import mark_names
 import pytest
 from hypothesis import settings
 
@@ -37,6 +39,8 @@ ONLY_WHEN_ASKED = {
     "verl": "runs verl: AGENTGYMS_VERL_PYTHON=/path/to/python pytest -m verl",
     "vllm": "runs vLLM: AGENTGYMS_VLLM_PYTHON=/path/to/python pytest -m vllm",
 }
+
+ALL_MARKS = {*ONLY_WHEN_ASKED, "data", "official", "ray"}
 
 FIRST_FILES = (
     "test_verl_ends.py",
@@ -124,9 +128,24 @@ def pytest_terminal_summary(terminalreporter) -> None:
         terminalreporter.line(f"{count:6} {reason}")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file in which no test can have the marks that are asked for."""
+    asked = config.getoption("markexpr")
+    if not asked or not collection_path.name.startswith("test_"):
+        return None
+    return None if mark_names.may_be_asked(collection_path, asked) else True
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     asked = config.getoption("markexpr") or ""
     for item in items:
+        unseen = ALL_MARKS.intersection(one.name for one in item.iter_markers())
+        if unseen := unseen - mark_names.named_for(item.path):
+            raise pytest.UsageError(
+                f"{item.nodeid} has the marks {', '.join(sorted(unseen))}, which neither its file "
+                "nor a module that it imports names as `mark.NAME`: write them so, for files "
+                "without the marks that are asked for are not imported"
+            )
         for mark, reason in ONLY_WHEN_ASKED.items():
             if mark not in asked and item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skip(reason=reason))

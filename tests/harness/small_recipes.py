@@ -16,7 +16,8 @@ NAMES = sorted(configs.list_recipes())
 _SMALL = (
     "run.steps=1",
     "run.threads=1",
-    "policy.tiny={layers=1, hidden=32, heads=4, feed_forward=32, vocabulary=400, max_length=32768}",
+    "policy.tiny={layers=1, hidden=32, heads=2, feed_forward=32, max_length=32768}",
+    "policy.tiny.vocabulary=4000",
     "agent.max_tokens=6",
     "env.max_turns=3",
     "rollout.backend='hf'",
