@@ -94,8 +94,9 @@ SERVERS = {
 """Programs that `python -m` runs."""
 
 IDS = (
-    "ALFWorld AppWorld BabyAI Blackjack Corridor Countdown EZPoints FrozenLake Minesweeper NumberLine "
-    "Points24 SOTOPIA SearchQA Sokoban Tau2 TextCraft TowerOfHanoi VisualSokoban WebShop WebShopBrowser"
+    "ALFWorld AppWorld BabyAI Blackjack Corridor Countdown EZPoints FrozenLake Minesweeper "
+    "NumberLine Points24 SOTOPIA SearchQA Sokoban Tau2 TextCraft TowerOfHanoi VisualSokoban "
+    "WebShop WebShopBrowser"
 )
 
 ROUTES = {

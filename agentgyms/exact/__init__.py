@@ -2,13 +2,22 @@
 
 `enumerate_states(env)` lists what can happen from the state in which an episode stands; `Model` has
 the values. An environment can be enumerated if it is a `Dynamics`, as those of
-`agentgyms.envs.games` are. Truth by this has no error bars: `harness.audit` and the estimator
-`oracle` take it in place of continuations.
+`agentgyms.envs.games` are. Truth by this has no error bars: `harness.audit` takes it
+in place of continuations.
 """
 
 from __future__ import annotations
 
-from agentgyms.exact.dynamics import Dynamics, Transition, is_exact
+from agentgyms.exact.dynamics import Dynamics, Solved, Transition, is_exact
 from agentgyms.exact.model import Model, Reward, Values, enumerate_states
 
-__all__ = ["Dynamics", "Model", "Reward", "Transition", "Values", "enumerate_states", "is_exact"]
+__all__ = [
+    "Dynamics",
+    "Model",
+    "Reward",
+    "Solved",
+    "Transition",
+    "Values",
+    "enumerate_states",
+    "is_exact",
+]

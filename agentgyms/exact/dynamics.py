@@ -54,11 +54,15 @@ class Dynamics(Protocol):
     def transitions(self, state: Any, action: str) -> Sequence[Transition]:
         """Return what an admissible action may lead to."""
 
-    def expert_in(self, state: Any, turn: int) -> str:
-        """Return the expert's action in a state after a number of turns."""
-
     def key_of(self, state: Any) -> str:
         """Return a state's `state_key`."""
+
+
+class Solved(Dynamics, Protocol):
+    """One that also has an expert for each of its states."""
+
+    def expert_in(self, state: Any, turn: int) -> str:
+        """Return the expert's action in a state after a number of turns."""
 
 
 def is_exact(env: Any) -> TypeGuard[Dynamics]:

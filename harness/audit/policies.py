@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agentgyms.core import experts
 from agentgyms.core.env import TextEnv
-from agentgyms.exact import Dynamics, Model
+from agentgyms.exact import Model, Solved
 from harness.rollouts.continuations import AgentContinuations, Continuation, ContinuationPlayer
 from harness.rollouts.episode import Episode
 from harness.rollouts.views import Decision, EpisodeView
@@ -74,7 +74,7 @@ class NoisyExpert:
             chances[best] = chances.get(best, 0.0) + 1 - self._noise
         return Chances(chances.get(action, 0.0), sum(p * p for p in chances.values()))
 
-    def table(self, env: Dynamics, model: Model, turn: int) -> NDArray[np.float64]:
+    def table(self, env: Solved, model: Model, turn: int) -> NDArray[np.float64]:
         """Return its probabilities in an enumerated environment, from a turn on. Shape [H, S, A].
 
         Raises `ConfigError` if it plays another expert than the best one.
