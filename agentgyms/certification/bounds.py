@@ -96,7 +96,8 @@ def _exact_figures(subject: Subject, policy: _Play) -> tuple[dict[str, float], f
     Raises `NotRun` if the environment does not know its transitions.
     """
     world: Any = subject.world
-    if not is_exact(world):
+    expert_in = getattr(world, "expert_in", None)
+    if expert_in is None or not is_exact(world):
         raise NotRun("chance takes part in turns, and exact values are not known: agentgyms.exact")
     found: list[dict[str, float]] = []
     for start in subject.starts:
@@ -106,7 +107,7 @@ def _exact_figures(subject: Subject, policy: _Play) -> tuple[dict[str, float], f
         table = np.zeros_like(best.policy)
         for turn in range(model.horizon):
             for row, (state, names) in enumerate(zip(model.states, model.actions, strict=True)):
-                taken = policy(partial(world.expert_in, state, turn), names) if names else {}
+                taken = policy(partial(expert_in, state, turn), names) if names else {}
                 for name, chance in taken.items():
                     table[turn, row, names.index(name)] += chance
         rewards: dict[str, Reward] = {

@@ -127,7 +127,7 @@ class CorridorEnv(TextEnv):
         """Return the key of a state."""
         return keys.state_key("corridor", list(state))
 
-    def expert_in(self, state: tuple[Any, ...], turn: int) -> str:  # noqa: ARG002  # of the contract
+    def expert_in(self, state: tuple[Any, ...], turn: int) -> str:
         """Return the expert's action in a state, whatever the turn."""
         with self._at(state):
             return self.expert_actions()["best"]
