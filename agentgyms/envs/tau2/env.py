@@ -34,7 +34,7 @@ class Tau2Env(TextEnv):
     | `domain` | `"shop"` | the generated domain; the benchmark's own are refused by name |
     | `families` | `None` | a list of families to restrict the tasks to, in any order |
     | `max_turns` | 20 | turns until the episode is truncated |
-    | `oracle` | `False` | put the expert's next action and the atoms into `info["oracle"]` |
+    | `oracle` | `False` | put the expert's next action into `info["oracle"]` |
 
     An action is `say: <words>`, which the customer answers, or a call: `order <number>` and
     `product <name>` look something up, `cancel <order>`, `return <item> of <order> to <payment>`
@@ -172,17 +172,13 @@ class Tau2Env(TextEnv):
         self._state = state_json.read(state, shop)
         self._shop = shop
 
-    def atoms(self) -> list[tuple[str, bool]]:
-        """Return what the task needs, each with whether it is so now; see `service.atoms`."""
-        return service.atoms(self._shop, self._state)
-
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of `best`; "" after the end."""
         return {"best": service.expert_action(self._shop, self._state)}
 
     def solution(self) -> dict[str, Any]:
-        """Return the expert's action and the atoms."""
-        return {**self.expert_actions(), "atoms": dict(self.atoms())}
+        """Return the expert's action."""
+        return dict(self.expert_actions())
 
     def _nothing(self, action_key: str, feedback: Feedback, reason: str) -> Outcome:
         return self._outcome(f"Nothing happens: {reason}.", action_key, feedback, reason)
@@ -193,7 +189,8 @@ class Tau2Env(TextEnv):
         shop, state = self._shop, self._state
         solved = service.is_solved(shop, state)
         wrong = service.breaches(shop, state)
-        *needed, _ = [reached for _, reached in self.atoms()]
+        atoms = service.atoms(shop, state)
+        *needed, _ = atoms.values()
         return Outcome(
             observation=seen,
             state_key=keys.state_key(
@@ -216,6 +213,7 @@ class Tau2Env(TextEnv):
                 "lookups": float(len(state.opened)),
                 "requests_settled": float(state.mood.request),
             },
+            atoms=atoms,
         )
 
 

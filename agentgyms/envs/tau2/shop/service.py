@@ -189,29 +189,19 @@ _STEPS: Final[dict[str, Callable[[ShopTask, State, Call], tuple[State, str]]]] =
 }
 
 
-def atoms(task: ShopTask, state: State) -> list[tuple[str, bool]]:
-    """Return what the task needs, each with whether it is so now.
+def atoms(task: ShopTask, state: State) -> dict[str, bool]:
+    """Return what the task needs by name, and whether it is so now.
 
-    Changes that must be made (`write: ...`), facts that must be told (`tell: ...`), and last that
-    no other order was changed (`nothing else`).
+    Changes that must be made (`change 1`), facts that must be told (`fact 1`), and last that no
+    other order was changed (`nothing else`).
     """
-    orders, goal = state.database["orders"], task.goal_database["orders"]
-    found = [
-        (f"write: {write.kind} {write.order}", orders[write.order] == goal[write.order])
-        for write in task.writes
-        if write is not None
-    ]
-    found += [
-        (
-            f"tell: {fact.stage} {request.order}",
-            index < len(state.mood.told) and state.mood.told[index],
-        )
-        for index, (request, fact) in enumerate(
-            zip(task.customer.requests, task.customer.facts, strict=True)
-        )
-        if fact is not None
-    ]
-    return [*found, ("nothing else", not breaches(task, state))]
+    orders, goal, told = state.database["orders"], task.goal_database["orders"], state.mood.told
+    writes = [orders[one.order] == goal[one.order] for one in task.writes if one is not None]
+    wanted = [i for i, fact in enumerate(task.customer.facts) if fact is not None]
+    facts = [i < len(told) and told[i] for i in wanted]
+    named = {f"change {i}": done for i, done in enumerate(writes, 1)}
+    named |= {f"fact {i}": done for i, done in enumerate(facts, 1)}
+    return named | {"nothing else": not breaches(task, state)}
 
 
 def breaches(task: ShopTask, state: State) -> int:
@@ -226,7 +216,7 @@ def is_solved(task: ShopTask, state: State) -> bool:
     """Return whether the conversation is over, the database right, and every fact told."""
     over = state.mood.stage == customer.OVER
     right = state.database == task.goal_database
-    return over and right and all(reached for _, reached in atoms(task, state))
+    return over and right and all(atoms(task, state).values())
 
 
 def expert_action(task: ShopTask, state: State) -> str:

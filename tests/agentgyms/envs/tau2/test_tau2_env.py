@@ -94,7 +94,7 @@ def test_a_refund_to_another_place_is_a_breach_that_the_database_tells():
     play(env, f"order {request.order}", "say: May I?")
     *_, info = env.step(f"return {request.item} of {request.order} to {other}")
     assert (info["metrics"]["breaches"], info["progress"]) == (1.0, 0.0)
-    assert dict(env.atoms())["nothing else"] is False
+    assert info["atoms"]["nothing else"] is False
     price = env._shop.database["orders"][request.order]["items"][request.item]["price"]
     _, reward, terminated, _, info = play(env, "say: Done.", f"say: It is {price}.")
     assert (reward, terminated, info["success"]) == (0.0, True, False)
