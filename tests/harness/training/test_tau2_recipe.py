@@ -1,4 +1,4 @@
-"""The recipe `tau2-gigpo-tiny`, whole: it learns which reasons the shop's policy gives."""
+"""The recipe `tau2-gigpo-tiny`, whole: it learns what becomes of cancellations."""
 
 import pytest
 
@@ -7,12 +7,18 @@ from harness.runs import metrics
 from harness.training import setup
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_success_rises(tmp_path, seed):
-    where = [f"run.output='{tmp_path}'", "run.name='run'", "run.threads=1", "eval.every=0"]
+def rise(folder, seed):
+    """Return the success at the first step, and how much more the last four have."""
+    where = [f"run.output='{folder}'", f"run.name='{seed}'", "run.threads=1", "eval.every=0"]
     setup.start(configs.load("tau2-gigpo-tiny", [*where, f"run.seed={seed}"])).run()
-    steps = [r for r in metrics.read(tmp_path / "run") if "rollout/success" in r]
-    success = [r["rollout/success"] for r in steps]
-    assert success[0] < 0.5, f"the warm start leaves nothing to learn: {success}"
-    assert sum(success[-4:]) / 4 - success[0] > 0.1, success
+    steps = [r for r in metrics.read(folder / str(seed)) if "rollout/success" in r]
+    first, *_, a, b, c, d = (r["rollout/success"] for r in steps)
+    return first, (a + b + c + d) / 4 - first
+
+
+@pytest.mark.slow
+def test_success_rises_in_the_mean_of_three_seeds(tmp_path):
+    found = [rise(tmp_path, seed) for seed in range(3)]
+    assert all(first < 0.5 for first, _ in found), f"nothing is left to learn: {found}"
+    assert all(more > 0 for _, more in found), found
+    assert sum(more for _, more in found) / 3 > 0.1, found
