@@ -29,6 +29,7 @@ MODULES = {
     "DataCorrupt DataError DataMissing EnvUnavailable GroupMismatch Mismatch ModelUnavailable "
     "PromptTooLong ReplayMismatch ServerFull ServerOverloaded ServerUnavailable SessionLost "
     "Unauthorized UnknownSplit UnknownTask WorkerLost",
+    "agentgyms.exact": "Dynamics Model Reward Solved Transition Values enumerate_states is_exact",
     "agentgyms.recording": "RecordEpisodes RecordedTurn Recording read replay",
     "agentgyms.remote": "HttpTransport InProcessTransport Patience RemoteEnv RemoteVectorEnv Reply "
     "Transport",

@@ -80,7 +80,8 @@ def decode_info(encoded: Any) -> dict[str, Any]:
     """Return the `info` that `encode_info` encoded; raise `BadRequest` for a wrong key or type."""
     if not isinstance(encoded, Mapping):
         raise BadRequest(f"an info is an object, got {type(encoded).__name__}")
-    info = {"atoms": {}, **encoded}
+    info = dict(encoded)
+    info.setdefault("atoms", {})
     for name in _FLOAT_FIELDS:
         if name in info:
             info[name] = decode_number(info[name])

@@ -174,8 +174,8 @@ def full_id(env_id: str) -> str:
     names = list(map(short_name, ENVIRONMENTS))
     hint = did_you_mean(short_name(env_id), names)
     raise BadOption(
-        f"there is no environment {env_id!r:.80}: expected one of {', '.join(names)}, or "
-        f"module:id of one of yours{hint}"
+        f"there is no environment {env_id!r:.80}: expected one that `agentgyms list` names, "
+        f"or module:id of one of yours{hint}"
     )
 
 

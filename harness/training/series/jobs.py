@@ -142,7 +142,7 @@ class _Process:
 def main() -> None:
     """Train the run that standard input describes; the status is that of `harness train`."""
     follow_parent()
-    values, folder, is_begun = json.load(sys.stdin)
+    values, folder, is_begun = json.loads(sys.stdin.read())
     plugins.load(values["run"]["plugins"])
     try:
         train_one(configs.from_dict(values), Path(folder), is_begun)

@@ -417,6 +417,7 @@ def test_who_needs_the_policy_before_training():
     assert needs == {
         "critic": False,
         "continuations": False,
+        "energy": False,
         "entropy": False,
         "environment_reward": False,
         "response_length": False,

@@ -96,5 +96,5 @@ def test_from_the_command_line(tmp_path):
     assert "exact values of each state, by enumeration" in done.output
     refused = CliRunner().invoke(main, [*words, "--continuations", "8"])
     assert "leave out --continuations" in refused.output
-    other = CliRunner().invoke(main, ["credit", "audit", "--env", "Corridor", "--exact"])
-    assert "CorridorEnv has no exact values" in str(other.exception)
+    other = CliRunner().invoke(main, ["credit", "audit", "--env", "SearchQA", "--exact"])
+    assert "SearchQAEnv has no exact values" in str(other.exception)

