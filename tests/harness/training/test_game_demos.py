@@ -1,4 +1,4 @@
-"""The recipes of the exact games rise within half a minute of a CPU."""
+"""The recipes of the exact games rise within a minute of a CPU."""
 
 import pytest
 
