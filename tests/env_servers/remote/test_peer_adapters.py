@@ -15,6 +15,7 @@ import agentgyms
 from agentgyms.adapters.messages import image_urls, parse_action, user_messages
 from agentgyms.core import images, serialization
 from agentgyms.core.imports import install
+from agentgyms.core.outcome import for_agents
 from env_servers import Server, create_app
 
 CORRIDOR, ALFWORLD = "agentgyms/Corridor-v0", "agentgyms/ALFWorld-v0"
@@ -91,7 +92,7 @@ def test_openenv_client_and_server_play_the_same_episodes():
             text = observation if isinstance(observation, str) else observation["text"]
             assert seen["text"] == text
             assert seen["images"] == image_urls(observation)
-            assert seen["info"] == serialization.encode_info(info)
+            assert seen["info"] == serialization.encode_info(for_agents(info))
             assert (seen["terminated"], seen["truncated"]) == (terminated, truncated)
             assert result["reward"] == reward
             assert result["done"] == (terminated or truncated)
