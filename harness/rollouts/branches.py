@@ -212,7 +212,7 @@ class SiblingRunner:
     ) -> Episode:
         """Return an episode right before a turn of its parent, on the environment of a slot.
 
-        What chance decides from there on is drawn anew.
+        Its later turns draw their chance anew.
         """
         points = self._points[parent.member]
         assert points is not None

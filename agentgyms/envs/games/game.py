@@ -273,13 +273,10 @@ class _Standing:
     """A game as it is in a state after a number of turns."""
 
     def __init__(self, game: Game, state: State, turn: int) -> None:
-        self.position, self.max_turns, self.turns_left = (
-            state,
-            game.max_turns,
-            game.max_turns - turn,
-        )
+        self.position, self.turns_left = state, game.max_turns - turn
+        self.max_turns = game.max_turns
         self.actions_in, self.transitions = game.actions_in, game.transitions
-        self.expert_in, self.key_of = game.expert_in, game.key_of
+        self.key_of = game.key_of
 
 
 _SOLVED: Final[dict[Hashable, _Solved]] = {}

@@ -41,7 +41,7 @@ class Cell:
         size: The episodes of a group.
         name: The estimator's name, with its settings.
         steps: The steps that were drawn.
-        bias: What was found.
+        bias: The bias and the noise.
     """
 
     world: str

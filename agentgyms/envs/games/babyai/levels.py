@@ -31,7 +31,7 @@ class Level(NamedTuple):
     """A level of BabyAI.
 
     Attributes:
-        draw: What draws a room and its mission.
+        draw: The function that draws a room and its mission.
         size: The cells along a room's side, walls included.
         rows: The rows of rooms.
         columns: The columns of rooms.

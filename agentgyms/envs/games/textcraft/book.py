@@ -31,7 +31,7 @@ class Recipe(NamedTuple):
 
     Attributes:
         item: The item that is made.
-        amount: How many are made at once.
+        amount: The number that one command makes.
         inputs: Names of items and groups with their amounts; a group's name is in `Book.groups`.
     """
 
@@ -74,7 +74,7 @@ class Book:
         group_of: The group of each item that is in one; such a group can be an input.
         groups: The names of all groups.
         items: Everything that there is, besides what recipes name.
-        namespace: What stands before an item's name in answers, such as `minecraft:`.
+        namespace: The prefix of items' names in answers, such as `minecraft:`.
     """
 
     def __init__(

@@ -199,9 +199,9 @@ class TextCraftEnv(Game):
 
     # --- the expert ------------------------------------------------------------------------------
 
-    def expert_actions(self) -> dict[str, str]:
+    def expert_in(self, state: Inventory, turn: int) -> str:
         """Return the next command of a shortest plan, "" after the end."""
-        return {"best": next(iter(self._rest()), "")}
+        return next(iter(self._rest(state)), "")
 
     def optimal_value(self) -> float:
         """Return the most reward that can be expected from here."""
@@ -209,12 +209,10 @@ class TextCraftEnv(Game):
 
     def optimal_remaining(self) -> int:
         """Return the commands of a shortest plan, 0 after the end."""
-        return len(self._rest())
+        return len(self._rest(self._state))
 
-    def _rest(self) -> tuple[str, ...]:
-        if self._has_goal(self._state):
-            return ()
-        return _left(self._book, self._state, self._wanted)
+    def _rest(self, state: Inventory) -> tuple[str, ...]:
+        return () if self._has_goal(state) else _left(self._book, state, self._wanted)
 
     def _has_goal(self, state: Inventory) -> bool:
         """Return whether the episode is over: the goal can only be had by crafting it."""

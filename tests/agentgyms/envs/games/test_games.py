@@ -90,6 +90,20 @@ def test_optimal_remaining_falls_by_one_with_each_of_the_experts_turns(name):
         assert name == "Minesweeper" or (left == 0 and info["progress"] == 1.0)
 
 
+@pytest.mark.parametrize("name", GAMES)
+def test_the_expert_of_any_state_is_the_expert(name):
+    """Exact truth values the policy that plays, and reads its actions by `expert_in`."""
+    rng, env = random.Random(1), make(name, split="valid_seen").unwrapped
+    for seed in range(5):
+        _, info = env.reset(seed=seed)
+        for turn in range(4):
+            told = agentgyms.expert(env)()
+            assert env.expert_in(env.position, turn) == told == env.expert_actions()["best"]
+            *_, terminated, truncated, info = env.step(rng.choice(info["admissible_actions"]))
+            if terminated or truncated:
+                break
+
+
 CHANCE = {  # success of random play on valid_seen, see docs/games.md
     "BabyAI": (0.1, 0.4),
     "Blackjack": (0.2, 0.4),
