@@ -2,8 +2,8 @@
 
 pip install -e '.[harness,server]' langgraph langchain-openai requests
 python -m env_servers agentgyms/Corridor-v0 --port 8001 --set split=train --set max_turns=8
-harness gateway corridor-tiny-demo --set run.steps=24 \
-  --set rollout.tasks_per_step=4 --set agent.style=chat --set env.kwargs.url='"http://127.0.0.1:8001"'
+harness gateway corridor-tiny-demo --set run.steps=12 --set rollout.group_size=4 \
+  --set optimizer.learning_rate=4e-4 --set agent.style=chat --set env.kwargs.url='"http://127.0.0.1:8001"'
 python examples/clients/langgraph_agent.py http://127.0.0.1:8600 http://127.0.0.1:8001
 """
 
@@ -18,7 +18,7 @@ from langgraph.types import Command
 
 from agentgyms.adapters.messages import INSTRUCTIONS, parse_action, user_text
 
-STEPS, GROUPS, MEMBERS = 24, 4, 8  # run.steps, rollout.tasks_per_step and rollout.group_size
+STEPS, GROUPS, MEMBERS = 12, 8, 4  # run.steps, rollout.tasks_per_step and rollout.group_size
 
 
 def post(url, **body):

@@ -177,26 +177,27 @@ def test_clients_of_others_play(trainer, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.adapters
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_run_learns_from_the_example(tmp_path, seed):
-    """Without HTTP these seeds rose by 60, 65 and 68 points, three others by 45 to 92."""
+def test_a_run_learns_from_the_example(tmp_path):
+    """What it solves of all tasks is compared: eight tasks of a step are harder or easier."""
     about = ast.get_docstring(ast.parse(gateway_peer.EXAMPLE.read_text(encoding="utf-8")))
     (command,) = re.findall(r"^harness gateway .*$", about, re.MULTILINE)
     _, _, recipe, *words = shlex.split(command)
     settings, told = words[1::2], []
     app = create_app("agentgyms/Corridor-v0", token="", split="train", max_turns=8)
     with Server(app) as server:
-        own = (f"run.output='{tmp_path}'", f"run.seed={seed}", f"env.kwargs.url='{server.url}'")
+        own = (f"run.output='{tmp_path}'", "run.seed=8", f"env.kwargs.url='{server.url}'")
         own = (*own, "rollout.gateway='127.0.0.1:0'", "agent.context='transcript'")
-        own = (*own, "eval.every=0", "eval.tasks=1", "log.outputs=[]")
+        own = (*own, "eval.every=0", "log.outputs=[]")
         trainer = setup.start(configs.load(recipe, (*settings, *own)))
 
         def play():
             told.append(by_others(gateway_peer.EXAMPLE, trainer._player.server.url, server.url))
 
         beside(play, trainer, trainer.run)
-    steps = [one for one in metrics.read(trainer.folder.path) if "rollout/success" in one]
-    success = [one["rollout/success"] for one in steps]
-    assert re.findall(r"(\d+)%", told[0]) == [f"{100 * one:.0f}" for one in success]
-    assert np.mean(success[-3:]) - success[0] >= 0.2, success  # the first is before any update
+    records = metrics.read(trainer.folder.path)
+    steps = [one for one in records if "rollout/success" in one]
+    shown = [f"{100 * one['rollout/success']:.0f}" for one in steps]
+    assert re.findall(r"(\d+)%", told[0]) == shown
+    first, last = [one["eval/train/success"] for one in records if "eval/train/success" in one]
+    assert last - first >= 0.2, (first, last)
     assert all(one["credit/advantage_std"] > 0 for one in steps)
