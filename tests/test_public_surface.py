@@ -146,7 +146,7 @@ ESTIMATORS = (
     "reinforce_pp rloo salt scpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
     "oracle tree_grpo treerpo at2po dpo ipo kto distill "
-    "pgpo graft mt_grpo turn_credit procredit otb"
+    "pgpo graft mt_grpo turn_credit procredit otb sdar agent_opsd"
 )
 COLUMNS = (
     "rollout group turn reward success valid failed state_key next_state_key action_key text value "
@@ -159,7 +159,7 @@ METHODS = (
     "sft rft ei dmpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
     "vineppo oracle tree_grpo treerpo at2po dpo ipo kto distill opsd "
-    "pgpo graft mt_grpo turn_credit procredit otb"
+    "pgpo graft mt_grpo turn_credit procredit otb sdar agent_opsd"
 )
 
 

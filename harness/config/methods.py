@@ -37,6 +37,7 @@ _KL: Final = {"kl_coefficient": 0.01}
 _SEQUENCES: Final = {"aggregation": "sequence_mean_token_mean"}
 _BY_SEQUENCE: Final = {**_KL, **_SEQUENCES}
 """GRPO's and RLOO's mean over sequences (GVPO, Table 1), with the papers' penalty."""
+_BEST: Final = "\nThe best next action here: {best}"
 _HIGHER: Final = {"clip_low": 0.2, "clip_high": 0.28}
 _BY_ACTION: Final = {"ratio": "turn", **_SEQUENCES}
 """OPRL, Eq. 6: one ratio for each action, no penalty. In the context "window" each action is a
@@ -62,6 +63,14 @@ def _oprl(
 def _preferring(name: str, reference: str, **annotators: Mapping[str, Any]) -> Method:
     needs = {"reference_kl": {}, **annotators}
     return Method(name, name, reference, loss="nll", loss_settings=_LIKELIHOODS, annotators=needs)
+
+
+def _told(name: str, reference: str, rows: str) -> Method:
+    # The policy in training, where their code tells it skills and this a hint.
+    teacher = {"model": "policy", "hint": _BEST}
+    return Method(
+        name, name, reference, loss_settings=_KL, annotators={"teacher": teacher}, rows=rows
+    )
 
 
 _CLASSIC: Final = (
@@ -214,9 +223,11 @@ _STEPWISE: Final = (
         "opsd",
         "distill",
         "arXiv:2601.18734",
-        annotators={"teacher": {"model": "initial", "hint": "\nThe best next action here: {best}"}},
+        annotators={"teacher": {"model": "initial", "hint": _BEST}},
         rows="token",
     ),
+    _told("sdar", "arXiv:2605.15155", rows="token"),
+    _told("agent_opsd", "arXiv:2608.05987", rows="turn"),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     _oprl("oprl", "rloo"),
     _oprl("oprl_grpo", "grpo"),

@@ -84,6 +84,7 @@ def with_atoms(rows, rng):
         else:
             row["next_atoms"] = {}
         row["energy"] = rng.uniform(0, 2)
+        row["teacher_kl"] = rng.gauss(0, 1)
     return rows
 
 

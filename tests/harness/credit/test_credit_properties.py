@@ -21,7 +21,7 @@ OPTIONAL += ("teacher_kl", "energy", "next_atoms")
 BATCH_WIDE = ("cast", "dmpo", "dpo", "empg", "ipo", "kto", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
-ABSOLUTE = ("cast", "distill", "gae", "imitation", "oracle", "rae", "reinforce")
+ABSOLUTE = ("cast", "distill", "gae", "imitation", "oracle", "rae", "reinforce", "sdar")
 """Estimators that do not compare rollouts with each other."""
 
 

@@ -39,6 +39,7 @@ COUNTED = {
     ("empg", LONG): "the bonus for a certain next turn, which last turns lack",
     ("planpo", ("unequal",)): "the return is divided by the turns",
     ("otb", ("unequal",)): "turns beyond the second longest rollout have no baseline",
+    ("sdar", ALL): "the gate is half open where the teacher agrees",
     ("sft", ALL): "a weight, not an advantage",
     ("rft", ALL): "a weight, not an advantage",
     ("ei", ALL): "a weight, not an advantage",

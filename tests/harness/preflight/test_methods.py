@@ -27,6 +27,7 @@ from harness.training import setup
 from harness.types.errors import ConfigError, ContextOverflow
 
 DIAGNOSTICS = {
+    "agent_opsd": ("teacher/kl",),
     "dapo": ("rollout/rounds", "rollout/groups_dropped"),
     "distill": ("teacher/kl",),
     "dmpo": ("credit/pairs",),
@@ -53,6 +54,7 @@ DIAGNOSTICS = {
     "salt": ("credit/merge_rate",),
     "salt_rloo": ("credit/merge_rate",),
     "scpo": ("credit/credited_turns", "credit/auxiliary_reward"),
+    "sdar": ("teacher/kl",),
     "sft": ("credit/imitated_turns", "update/nll"),
     "vineppo": ("rollout/continuation_tokens", "update/epochs"),
 }
@@ -413,7 +415,13 @@ def sharper(folder, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pgpo", "graft", "mt_grpo", "turn_credit", "procredit", "otb"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("pgpo", "graft", "mt_grpo", "turn_credit", "procredit", "otb"),
+        *("sdar", "agent_opsd"),
+    ],
+)
 def test_the_newest_methods_take_ten_steps(warm, tmp_path, name):
     trainer = run(corridor(warm, tmp_path, name, "run.steps=10"))
     check_figures(name, steps_of(trainer), 10)

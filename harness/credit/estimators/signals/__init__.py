@@ -2,6 +2,7 @@
 
 from harness.credit.estimators.signals import (  # noqa: F401 (registers the estimators)
     aem,
+    agent_opsd,
     beacon,
     cast,
     distill,
@@ -14,5 +15,6 @@ from harness.credit.estimators.signals import (  # noqa: F401 (registers the est
     planpo,
     procredit,
     rae,
+    sdar,
     turn_credit,
 )
