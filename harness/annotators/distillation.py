@@ -17,6 +17,7 @@ from harness.annotators.context import AnnotatorContext
 from harness.annotators.hints import Hints
 from harness.annotators.measures import Measure
 from harness.annotators.scoring_server import ScoringServer
+from harness.annotators.skills import SkillBank
 from harness.annotators.text_reader import check_tokens
 from harness.credit import TurnTable
 from harness.distributed.process_group import ProcessGroup
@@ -42,6 +43,7 @@ MISSING: Final = (
 _PRECISIONS: Final = (None, "float32", "mixed", "bfloat16")
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 _OUTCOME: Final = "observation"
+_SKILL: Final = "skill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class TeacherSettings:
     model: str | Mapping[str, Any] | None = None
     # Text at the end of the teacher's prompts, which the policy does not see. `{name}` is replaced
     # by that part of the oracle of the turn's state, such as `{best}`, the expert's next action;
-    # `{observation}` by the last observation of the rollout.
+    # `{observation}` by the last observation of the rollout; `{skill}` by what solved the most
+    # similar task of the family in an earlier step.
     hint: str = ""
     precision: str | None = None  # a loaded teacher's precision; None takes the policy's
 
@@ -73,9 +76,19 @@ class TeacherSettings:
         return self.model == "initial"
 
     @property
+    def oracle_parts(self) -> set[str]:
+        """The parts of the oracle that the hint names."""
+        return set(_FIELD.findall(self.hint)) - {_OUTCOME, _SKILL}
+
+    @property
     def needs_oracle(self) -> bool:
         """Whether the hint has parts of the oracle."""
-        return bool(set(_FIELD.findall(self.hint)) - {_OUTCOME})
+        return bool(self.oracle_parts)
+
+    @property
+    def needs_skills(self) -> bool:
+        """Whether the hint has skills."""
+        return _SKILL in _FIELD.findall(self.hint)
 
     @property
     def served(self) -> Model | None:
@@ -108,7 +121,7 @@ class Teacher(Measure):
     temperature 1 on a server. log pi is recomputed, so the policy as its teacher without a hint
     gives exactly 0. With a hint each turn is scored with its prompt alone, also in the context
     "transcript"; a hint that does not fit is cut at its end, and one that names a missing part of
-    the oracle is left out.
+    the oracle, or a skill that no success has shown yet, is left out.
     Reference: GKD (Agarwal et al. 2023), arXiv:2306.13649, for the divergence on the student's
     outputs; OPSD (Zhao et al. 2026), arXiv:2601.18734, for the privileged teacher.
     """
@@ -122,6 +135,7 @@ class Teacher(Measure):
         limits = (self._teacher.max_length, context.policy.max_length)
         self._longest = min(limit for limit in limits if limit)
         self._hints = Hints(context.policy, self._longest) if settings.hint else None
+        self._skills = SkillBank()
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its divergences: of tokens, or summed over each turn's."""
@@ -141,19 +155,32 @@ class Teacher(Measure):
     def learn(
         self, turns: TurnTable, rollouts: Sequence[Rollout], *, step: int, seed: int
     ) -> dict[str, float]:
-        """Learn nothing, and return the divergence in nats a token."""
+        """Take the step's skills; return the divergence in nats a token, and how many there are."""
         assert turns.teacher_kl is not None
-        return {"teacher/kl": float(turns.teacher_kl.sum() / lengths_of(rollouts).sum())}
+        told = {"teacher/kl": float(turns.teacher_kl.sum() / lengths_of(rollouts).sum())}
+        if self._settings.needs_skills:
+            self._skills.take(rollouts)
+            told["teacher/skills"] = float(len(self._skills))
+        return told
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the skills."""
+        return self._skills.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        self._skills.load_state_dict(state)
 
     def _hinted(self, hints: Hints, rollouts: Sequence[Rollout]) -> list[Sample]:
         """Return each answer after its prompt with the hint."""
-        texts = [
-            self._hint(turn, rollout.turns[-1].next_observation)
-            for rollout in rollouts
-            for turn in rollout.turns
-        ]
+        texts: list[str | None] = []
+        for rollout in rollouts:
+            parts = {_OUTCOME: rollout.turns[-1].next_observation} if rollout.turns else {}
+            skill = self._skills.find(rollout) if self._settings.needs_skills else None
+            parts |= {} if skill is None else {_SKILL: skill}
+            texts += [self._hint(turn, parts) for turn in rollout.turns]
         turns = [turn for rollout in rollouts for turn in rollout.turns]
-        if turns and all(text is None for text in texts):
+        if turns and not any(self._settings.oracle_parts <= _oracle(turn).keys() for turn in turns):
             raise ConfigError(
                 f"teacher.hint {self._settings.hint!r:.80} names a part of the oracle that no "
                 f"state here has: they have {', '.join(_oracle(turns[0])) or 'none'}"
@@ -164,9 +191,9 @@ class Teacher(Measure):
             for answer in turn.answers
         ]
 
-    def _hint(self, turn: Turn, outcome: str) -> str | None:
-        """Return the hint of a turn; None if the oracle lacks a part of it."""
-        parts = {**_oracle(turn), _OUTCOME: outcome}
+    def _hint(self, turn: Turn, of_rollout: Mapping[str, str]) -> str | None:
+        """Return the hint of a turn; None if a part of it is missing."""
+        parts = {**_oracle(turn), **of_rollout}
         if not set(_FIELD.findall(self._settings.hint)) <= parts.keys():
             return None
         # The oracle and the world's texts must not write the chat template's special tokens.

@@ -11,6 +11,7 @@ from random_rollouts import some_rollouts
 
 from harness import annotators, credit
 from harness.annotators import AnnotatorContext
+from harness.annotators.skills import MOST, SkillBank
 from harness.config import TinyConfig
 from harness.credit import TurnTable
 from harness.credit.tokens import token_table
@@ -257,3 +258,66 @@ def test_a_server_of_vllm_scores_as_the_model_does_here(vllm_server, vllm_folder
     local = annotated({"model": str(vllm_folder)}, own, rollouts, context)
     np.testing.assert_allclose(served.teacher_kl, local.teacher_kl, atol=1e-3)
     assert np.abs(local.teacher_kl).max() > 0.05
+
+
+def solved(rollout, family="walk", goal="reach the door", actions=("go east", "open door")):
+    """The rollout as a success of a task, with these actions."""
+    turn = rollout.turns[0]
+    turns = [dataclasses.replace(turn, action=action, feedback="ok") for action in actions]
+    return dataclasses.replace(rollout, family=family, goal=goal, success=True, turns=turns)
+
+
+def asking(policy, goal, family="walk"):
+    return dataclasses.replace(some_rollouts(policy)[0], family=family, goal=goal)
+
+
+def test_the_bank_has_the_shortest_success_of_the_most_similar_goal(policy):
+    one = some_rollouts(policy)[0]
+    long = solved(one, actions=["go west", "go east", "open door"])
+    failed = dataclasses.replace(solved(one, actions=["fly"]), success=False)
+    broken = dataclasses.replace(solved(one, actions=["fly"]), error="the server is gone")
+    refused = solved(one, actions=["fly", "go east", "open door"])
+    refused.turns[0] = dataclasses.replace(refused.turns[0], feedback="inadmissible")
+    other = solved(one, goal="find the lamp", actions=["look"])
+    bank = SkillBank()
+    assert bank.find(asking(policy, "reach the door")) is None
+    bank.take([long, failed, broken, other])
+    assert bank.find(asking(policy, "reach a door")) == "reach the door: " + (
+        "go west; go east; open door"
+    )
+    bank.take([refused])
+    assert bank.find(asking(policy, "reach the door")) == "reach the door: go east; open door"
+    assert bank.find(asking(policy, "find the lamps")) == "find the lamp: look"
+    assert bank.find(asking(policy, "reach the door", family="swim")) is None
+    again = SkillBank()
+    again.load_state_dict(json.loads(json.dumps(bank.state_dict())))
+    assert again.state_dict() == bank.state_dict()
+    assert len(again) == 2
+
+
+def test_the_bank_keeps_few_skills_whatever_the_order(policy):
+    one = some_rollouts(policy)[0]
+    found = [solved(one, goal=f"goal {n}", actions=["go"] * (n + 1)) for n in range(MOST + 4)]
+    banks = [SkillBank(), SkillBank()]
+    banks[0].take(found)
+    banks[1].take(found[::-1])
+    assert banks[0].state_dict() == banks[1].state_dict()
+    assert len(banks[0]) == MOST
+    assert banks[0].find(asking(policy, "goal 11")) == "goal 1: go; go"
+
+
+def test_a_teacher_is_told_what_worked_in_an_earlier_step(policy):
+    """In the first step nobody has shown anything: a teacher that is the policy agrees with it."""
+    rollouts = [solved(rollout) for rollout in some_rollouts(policy)]
+    settings = {"model": "policy", "hint": "\nWhat worked: {skill}"}
+    made = annotators.make("teacher", settings, AnnotatorContext(policy, rows="turn"))
+    assert not annotators.needs_oracle("teacher", settings)
+    table = made.annotate(table_of(rollouts, "turn"), rollouts)
+    assert not table.teacher_kl.any()
+    assert made.learn(table, rollouts, step=1, seed=0) == {"teacher/kl": 0, "teacher/skills": 1}
+    told = made.annotate(table_of(rollouts, "turn"), rollouts).teacher_kl
+    same = {"model": "policy", "hint": "\nWhat worked: reach the door: go east; open door"}
+    np.testing.assert_array_equal(told, annotated(same, policy, rollouts, rows="turn").teacher_kl)
+    assert np.abs(told).max() > 1e-5
+    with pytest.raises(ConfigError, match="part of the oracle that no state here has"):
+        annotated({"model": "policy", "hint": "{skill} {best}"}, policy, rollouts)

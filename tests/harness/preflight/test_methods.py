@@ -427,6 +427,25 @@ def test_the_newest_methods_take_ten_steps(warm, tmp_path, name):
     check_figures(name, steps_of(trainer), 10)
 
 
+@pytest.mark.slow
+def test_skills_of_own_successes_are_distilled_and_kept(warm, tmp_path):
+    """A run that goes on from its second step has its skills, and the same figures."""
+    hint = "method.annotators.teacher={model='policy', hint=' This worked: {skill}'}"
+    own = (hint, "method.credit={weight=0.1}", "checkpoint.every=2", "checkpoint.keep=9")
+    whole = run(corridor(warm, tmp_path, "sdar", "run.steps=4", *own, run_name="whole"))
+    records = steps_of(whole)
+    skills = [record["teacher/skills"] for record in records]
+    assert skills == sorted(skills)
+    assert skills[1] > 0
+    run(corridor(warm, tmp_path, "sdar", "run.steps=2", *own, run_name="part"))
+    resumed = setup.resume(tmp_path / "part", overrides=["run.steps=4"])
+    resumed.run()
+    same = ("teacher/kl", "teacher/skills", "update/loss", "update/grad_norm", "rollout/success")
+    for one, other in zip(records, steps_of(resumed), strict=True):
+        assert [one[name] for name in same] == [other[name] for name in same]
+    assert records[-1]["teacher/kl"] != 0 == records[0]["teacher/kl"]
+
+
 NEEDS_ANSWERS = ("igpo",)
 """Methods for environments with a golden answer, which the household has not."""
 
