@@ -25,6 +25,7 @@ GATES = [name for name in SERVICES if name.endswith("-gate")]
 USUAL = [name for name, service in SERVICES.items() if "profiles" not in service]
 """What `up` starts when nothing is named, gates included."""
 
+GAMES = [name for name, service in SERVICES.items() if "games" in service.get("profiles", ())]
 
 OTHERS = ("appworld-engine", "data")
 """What tests start themselves."""

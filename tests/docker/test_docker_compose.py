@@ -11,7 +11,18 @@ from urllib.parse import urljoin
 import gymnasium as gym
 import pytest
 import requests
-from containers import GATES, OTHERS, SERVICES, Running, Usual, docker, inside, inspect, until
+from containers import (
+    GAMES,
+    GATES,
+    OTHERS,
+    SERVICES,
+    Running,
+    Usual,
+    docker,
+    inside,
+    inspect,
+    until,
+)
 
 import agentgyms
 from agentgyms import testing
@@ -21,7 +32,7 @@ pytestmark = pytest.mark.docker
 
 ALFWORLD = "agentgyms/ALFWorld-v0"
 BROWSER_ID = "agentgyms/WebShopBrowser-v0"
-SERVED = [name for name in SERVICES if name not in (*GATES, *OTHERS, "webshop-site")]
+SERVED = [name for name in SERVICES if name not in (*GATES, *OTHERS, *GAMES, "webshop-site")]
 PLAYED = [name for name in SERVED if name != "webshop-browser"]
 PORTS = {
     "alfworld": "8001",
@@ -48,7 +59,7 @@ def test_up_alone_brings_six_environments_up_in_time(usual: Usual):
         assert binding["HostPort"] == port or not usual.ports
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", [*PLAYED, *GAMES])
 def test_it_plays_as_the_local_environment_does(services, name):
     env_id, there = SERVICES[name]["command"][0], services[name].there()
     testing.check_remote_parity(lambda: gym.make(env_id), lambda: gym.make(env_id, **there))

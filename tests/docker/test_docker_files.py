@@ -19,6 +19,11 @@ GATED = [name.removesuffix("-gate") for name in GATES]
 SERVERS = [name for name in SERVICES if name != "data"]
 SIX = {"alfworld": 8001, "webshop": 8002, "sokoban": 8003, "appworld": 8004, "sotopia": 8005}
 SIX |= {"searchqa": 8006}
+GAMES = {
+    one.partition("/")[2].removesuffix("-v0").lower()
+    for one, where in ENVIRONMENTS.items()
+    if ".envs.games." in where
+}
 LOG = {
     "AGENTGYMS_LOG_FORMAT": "${SERVER_LOG_FORMAT:-json}",
     "AGENTGYMS_LOG_LEVEL": "${SERVER_LOG_LEVEL:-info}",
@@ -126,10 +131,11 @@ def test_an_empty_volume_belongs_to_the_user_of_the_images():
         assert ("COPY", "--from=build --chown=10001:10001 /data /data") in last_stage(path)
 
 
-def test_up_starts_the_six_and_others_have_profiles_of_their_own():
+def test_up_starts_the_six_and_others_have_profiles_of_their_own_or_are_games():
+    assert set(SERVICES) >= GAMES
     for name in SERVICES:
         server = name.removesuffix("-gate")
-        expected = None if server in SIX else [server]
+        expected = None if server in SIX else ["games" if server in GAMES else server]
         assert COMPOSE["services"][name].get("profiles") == expected
         if expected is None and (name in GATES or name not in GATED):
             [port] = COMPOSE["services"][name]["ports"]
@@ -205,7 +211,7 @@ def test_services_have_ports_of_their_own():
 def test_every_setting_is_explained():
     used = set(re.findall(r"\$\{(\w+)", (DOCKER / "compose.yaml").read_text()))
     example = (DOCKER / ".env.example").read_text()
-    explained = set(re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE))
+    explained = set(re.findall(r"^#?([A-Z0-9_]+)=", example, re.MULTILINE))
     assert explained - used == {"COMPOSE_PROJECT_NAME", "COMPOSE_PROFILES"}, "compose's own"
     assert used <= explained
     assert re.search(r"^AGENTGYMS_TOKEN=$", example, re.MULTILINE), "no token is given away"
@@ -213,7 +219,7 @@ def test_every_setting_is_explained():
 
 def test_defaults_of_the_example_are_those_of_the_file():
     defaults = dict(re.findall(r"\$\{(\w+):-([^}]+)\}", (DOCKER / "compose.yaml").read_text()))
-    example = dict(re.findall(r"^([A-Z_]+)=(.+)$", (DOCKER / ".env.example").read_text(), re.M))
+    example = dict(re.findall(r"^([A-Z0-9_]+)=(.+)$", (DOCKER / ".env.example").read_text(), re.M))
     own = {"COMPOSE_PROJECT_NAME": "agentgyms"}
     assert {k: v for k, v in defaults.items() if k in example} | own == example
     for path in DOCKERFILES:

@@ -1,4 +1,4 @@
-"""Games small enough to be solved, one file each; `game` and `boards` are what they share.
+"""Games small enough to be solved, one file each; `game`, `boards`, `pictures` are what they share.
 
 A new game is a subclass of `game.Game` in a file of its own:
 
@@ -7,6 +7,7 @@ A new game is a subclass of `game.Game` in a file of its own:
 2. `actions_in` and `transitions` are the rules, functions of a state: what an action may lead to,
    with probabilities. A game with chance sets `stochastic = True` and draws nothing itself.
 3. `text` is what the agent reads, `is_state` refuses damaged snapshots, `goal` says the task.
+   A game with pictures is a `pictures.PicturedGame`, with `caption` and `paint`.
 4. Its id goes into `registration/ids.py`, a row into docs/games.md, and it gets prompts in
    `harness/prompts/templates`.
 

@@ -11,7 +11,7 @@ from agentgyms.core.randomness import Chance
 from agentgyms.core.tasks import Task
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.games.boards import Board
-from agentgyms.envs.games.game import Game
+from agentgyms.envs.games.pictures import CARD, Canvas, PicturedGame
 from agentgyms.exact import Transition
 
 _WORDS: Final = ("hit", "stand")
@@ -25,7 +25,7 @@ Hand = tuple[int, bool, bool]
 """Sum with aces as 1, whether there is an ace, whether two cards are an ace and a ten."""
 
 
-class BlackjackEnv(Game):
+class BlackjackEnv(PicturedGame):
     """Blackjack by Gymnasium's rules, with an infinite deck.
 
     The actions are `hit` and `stand` (Gymnasium's stick). The reward is 1 for a win, 0 for a draw,
@@ -38,6 +38,7 @@ class BlackjackEnv(Game):
     | `sab` | `True` | Sutton and Barto's rule: a natural wins unless the dealer has one too |
     | `natural` | `False` | a natural that wins earns 1.5; only without `sab` |
     | `max_turns` | 20 | turns until the episode is truncated; no hand takes more |
+    | `pictures` | `False` | observe a picture of the table in place of the text |
     | `oracle` | `False` | put the best action and its value into `info["oracle"]` |
 
     A task is a deal: the player's two cards and the dealer's face-up card, drawn as the game deals
@@ -49,6 +50,7 @@ class BlackjackEnv(Game):
     stochastic = True
     words = _WORDS
     repeats = True
+    caption = "The picture shows the dealer's cards, or what they came to, and your total."
     tools = Tools(
         Tool(
             "play",
@@ -113,6 +115,20 @@ class BlackjackEnv(Game):
         }
         dealer = ends.get(state[3], f"Dealer: {state[3]}")
         return f"{player}\n{dealer}" + ("\nYou are above 21." if total > 21 else "")
+
+    def paint(self, canvas: Canvas, state: Any) -> None:
+        """Draw the dealer's face-up card beside one face down, or the result; and the total."""
+        canvas.write("DEALER", 4, 8)
+        if state[3]:
+            canvas.write({_BUST: ">21", _NATURAL: "21"}.get(state[3], str(state[3])), 20, 8, 3)
+        else:
+            canvas.card({1: "A"}.get(self.board[2], str(self.board[2])), 14, 8)
+            canvas.card_back(14, 8 + CARD[1] + 4)
+        total, usable = _total(state)
+        canvas.write("YOU", 57, 8)
+        canvas.write(str(total), 68, 8, 3)
+        if usable:
+            canvas.write("USABLE ACE", 75, 52)
 
     def progress(self, state: Any) -> float:
         """Return 1 for a hand that has won, else 0."""

@@ -10,7 +10,7 @@ from agentgyms.core.randomness import Chance
 from agentgyms.core.tasks import Task
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.games.boards import Board
-from agentgyms.envs.games.game import Game
+from agentgyms.envs.games.pictures import Canvas, PicturedGame
 from agentgyms.exact import Transition
 
 _WORDS: Final = ("+", "-")
@@ -18,7 +18,7 @@ _LEAST: Final = 5
 _MOST: Final = 500
 
 
-class NumberLineEnv(Game):
+class NumberLineEnv(PicturedGame):
     """NumberLine by the rules of RL4VLM's gym_cards.
 
     The actions are `+` and `-`; at its ends the line goes no further. The reward is 1 on the
@@ -29,6 +29,7 @@ class NumberLineEnv(Game):
     | `split` | `"train"` | `train`, `valid_seen`, `valid_unseen` (twice as long), `sample` |
     | `size` | 5 | the greatest number of the line, from 5 to 500 |
     | `max_turns` | `None` | turns until the episode is truncated; None: 2 `size`, the original's |
+    | `pictures` | `False` | observe a picture of both numbers in place of the text |
     | `oracle` | `False` | put the best action and its value into `info["oracle"]` |
 
     The original also deals lines that begin on their target; here none does.
@@ -36,6 +37,7 @@ class NumberLineEnv(Game):
 
     default_max_turns = 2 * _LEAST
     words = _WORDS
+    caption = "The picture shows the target and the current number."
     counts: ClassVar[Mapping[str, int]] = {
         "train": 20,
         "valid_seen": 10,
@@ -92,6 +94,12 @@ class NumberLineEnv(Game):
     def text(self, state: int) -> str:
         """Return both numbers, as the original's picture names them."""
         return f"Target: {self.board[2]}\nCurrent: {state}"
+
+    def paint(self, canvas: Canvas, state: int) -> None:
+        """Draw both numbers under their names."""
+        for name, number, row in (("TARGET", self.board[2], 8), ("CURRENT", state, 52)):
+            canvas.write(name, row, 10)
+            canvas.write(str(number), row + 12, 10, 3)
 
     def is_state(self, state: Any) -> bool:
         """Return whether a value is a number of the line."""

@@ -11,7 +11,7 @@ from agentgyms.core.tasks import Task
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.games.boards import Board
 from agentgyms.envs.games.formulas import solutions, value_of
-from agentgyms.envs.games.game import Game
+from agentgyms.envs.games.pictures import CARD, Canvas, PicturedGame, width
 from agentgyms.exact import Transition
 
 _FACES: Final = {1: "A", 11: "J", 12: "Q", 13: "K"}
@@ -19,9 +19,10 @@ _UNKNOWN: Final = -2
 _SPACE: Final = " "
 
 
-class _Formula(Game):
+class _Formula(PicturedGame):
     """What both games share: the board is the cards, their numbers and the target."""
 
+    caption = "The picture shows the cards over their numbers, the target and the formula so far."
     operators: ClassVar[str]
     longest: ClassVar[int]
     """The tokens that a formula may have; the turn after one more ends the episode."""
@@ -76,6 +77,17 @@ class _Formula(Game):
         )
         return "\n".join(lines)
 
+    def paint(self, canvas: Canvas, state: tuple[str, ...]) -> None:
+        """Draw the cards, their numbers, the target and the formula, a space in it as `_`."""
+        cards, numbers, target = self.board
+        for i, (card, number) in enumerate(zip(cards, numbers, strict=True)):
+            column = 6 + i * (CARD[1] + 4)
+            canvas.card(card, 4, column)
+            beside = (CARD[1] - width(str(number))) // 2
+            canvas.write(str(number), 4 + CARD[0] + 3, column + beside)
+        canvas.write(f"TARGET {target}", 60, 6)
+        canvas.write_tokens([token.replace(_SPACE, "_") for token in state], 74, 6, 11)
+
     def is_state(self, state: Any) -> bool:
         """Return whether a value is a formula over the cards."""
         if not isinstance(state, tuple) or len(state) > self.longest + 2:
@@ -128,6 +140,7 @@ class EZPointsEnv(_Formula):
     |---|---|---|
     | `split` | `"train"` | `train`, `valid_seen`, `valid_unseen` (the value 15), `sample` |
     | `max_turns` | 7 | turns until the episode is truncated |
+    | `pictures` | `False` | observe a picture of cards and formula in place of the text |
     | `oracle` | `False` | put a solution's next token into `info["oracle"]` |
     """
 
@@ -164,6 +177,7 @@ class Points24Env(_Formula):
     |---|---|---|
     | `split` | `"train"` | `train`, `valid_seen`, `valid_unseen` (J, Q, K are 11 to 13), `sample` |
     | `max_turns` | 22 | turns until the episode is truncated |
+    | `pictures` | `False` | observe a picture of cards and formula in place of the text |
     | `oracle` | `False` | put a solution's next token into `info["oracle"]` |
 
     The expert knows the solutions without needless brackets and signs: where none of them begins

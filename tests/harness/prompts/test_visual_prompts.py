@@ -1,4 +1,4 @@
-"""The prompts of VisualSokoban: where the image goes, and whether the words fit the pictures."""
+"""The prompts with pictures: where the image goes, and whether the words fit it."""
 
 import gymnasium as gym
 import pytest
@@ -75,3 +75,30 @@ def test_a_style_with_an_image_needs_one(view):
         ConfigError, match="visualsokoban/think shows an image, but the environment"
     ):
         messages("think", blind)
+
+
+@pytest.mark.parametrize("name", ["Blackjack", "EZPoints", "NumberLine", "Points24"])
+@pytest.mark.parametrize("kind", ["see", "look"])
+def test_games_are_seen_in_pictures_alone(name, kind):
+    env_id = f"agentgyms/{name}-v0"
+    env = gym.make(env_id, pictures=True)
+    observation, info = env.reset(seed=3)
+    text, image = text_and_image(observation)
+    seen = EpisodeView(text, text, info, env.unwrapped.max_turns, image=image)
+    style = prompts.load(kind, env_id)
+    agent = Agent(ScriptedCompleter(lambda _: ""), style, Sampling(), 0)
+    asked = agent.messages(seen)
+    assert images_of(asked) == (image,)
+    (said,) = texts_of(asked)
+    assert info["goal"] in said
+    board = env.unwrapped.text(env.unwrapped.position)
+    for line in board.splitlines():
+        assert line not in said, "the picture alone shows it"
+    if kind == "see":
+        assert env.unwrapped.caption in said
+        word = info["admissible_actions"][0]
+        assert style.parse(f"<think>so</think><action>{word}</action>").action == word
+    read = gym.make(env_id).reset(seed=3)[0]
+    plain = EpisodeView(read, read, info, env.unwrapped.max_turns)
+    with pytest.raises(ConfigError, match="shows an image, but the environment observes text"):
+        agent.messages(plain)
