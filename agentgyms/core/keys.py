@@ -33,6 +33,16 @@ def state_key(*parts: Any) -> str:
     return digest(_canonical(parts))
 
 
+def coded(part: Any) -> str:
+    """Return a part of a state as `state_key` digests it; for `coded_key`."""
+    return _canonical(part)
+
+
+def coded_key(*coded_parts: str) -> str:
+    """Return the `state_key` of parts, each as `coded` returns it: some may be coded only once."""
+    return digest(f"[{','.join(coded_parts)}]")
+
+
 def observation_key(observation: Any) -> str:
     """Return the key of what the agent sees: a string, or a dictionary of strings and arrays."""
     if isinstance(observation, str):
