@@ -82,10 +82,10 @@ def described(scene: Scene, state: State) -> str:
     """Return the view in words, the nearest things first."""
     places = seen(scene, state)
     named = {*state.places, *(cell for _, cell in scene.doors)}
+    seen_things = [p for p, cell in places.items() if cell >= 0 and cell in named and p != (0, 0)]
     told = [
-        f"You see {_name(scene, state, cell)} {_where(*place)}."
-        for place, cell in sorted(places.items(), key=lambda p: (_steps(p[0]), p[0]))
-        if cell >= 0 and cell in named and place != (0, 0)
+        f"You see {_name(scene, state, places[place])} {_where(*place)}."
+        for place in sorted(seen_things, key=lambda p: (_steps(p), p))
     ]
     ends = _ends(scene)
     walls = [place for place, cell in places.items() if cell in ends]

@@ -14,7 +14,7 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.games.boards import Board
-from agentgyms.envs.games.game import Game, board_key
+from agentgyms.envs.games.game import Game
 from agentgyms.envs.games.textcraft import official, worlds
 from agentgyms.envs.games.textcraft.book import (
     Book,
@@ -58,6 +58,7 @@ class TextCraftEnv(Game):
     """
 
     default_max_turns = 40
+    long_boards = True
     words = ("get", "craft", "inventory")
     tools = Tools(
         Tool(
@@ -109,11 +110,13 @@ class TextCraftEnv(Game):
         """Return the task in words."""
         return f"craft {words_of(self._wanted)}"
 
-    def _lay(self, task: Task) -> None:
-        super()._lay(task)
-        self._wanted, self._shown, _ = self.board
+    def _lay(self, board: Any) -> None:
+        super()._lay(board)
+        self._wanted, self._shown, _ = board
         whole = self._source == "official"
-        self._book: Book = official.book() if whole else worlds.book_of(self.board)
+        self._book: Book = official.book() if whole else worlds.book_of(board)
+        self._fetches = _fetches(self._book, self._shown)
+        self._course = _course(self._book, self._wanted)
 
     def start(self) -> Inventory:
         """Return an empty inventory."""
@@ -137,21 +140,14 @@ class TextCraftEnv(Game):
         return self._answer(done)
 
     def _answer(self, done: Done) -> Outcome:
-        face, solved = self._face(self._state), done.made == self._wanted
+        state, solved = self._state, done.made == self._wanted
         failed = not done.name and self._turn > 0
+        name, reason = (keys.INVALID_ACTION, done.message) if failed else (done.name, "")
+        # no `_face`: an inventory hardly ever comes again
         return Outcome(
-            observation=done.message,
-            state_key=face.key,
-            reward=float(solved),
-            terminated=solved,
-            admissible=face.actions,
-            action_key=keys.INVALID_ACTION if failed else done.name,
-            feedback=done.feedback,
-            feedback_text=done.message if failed else "",
-            progress=face.progress,
-            score=float(solved),
-            success=solved,
-        )
+            done.message, self.key_of(state), float(solved), solved, False, self.actions_in(state),
+            False, name, done.feedback, reason, self.progress(state), float(solved), solved,
+        )  # fmt: skip
 
     # --- the rules as functions of an inventory --------------------------------------------------
 
@@ -159,7 +155,7 @@ class TextCraftEnv(Game):
         """Return the crafts that are possible, the amounts that recipes name, and `inventory`."""
         if self._has_goal(state):
             return ()
-        return (*self._book.possible(state, self._shown), *_fetches(self._book, self._shown))
+        return (*self._book.possible(state, self._shown), *self._fetches)
 
     def transitions(self, state: Inventory, action: str) -> Sequence[Transition]:
         """Return what a command leads to."""
@@ -188,14 +184,14 @@ class TextCraftEnv(Game):
 
     def key_of(self, state: Inventory) -> str:
         """Return the key of an inventory, whatever its order."""
-        return keys.state_key(board_key(self._name), *sorted(state))
+        return keys.coded_key(self._coded, *map(_coded, sorted(state)))
 
     def progress(self, state: Inventory) -> float:
         """Return the done share of a shortest plan from the start."""
         if self._has_goal(state):
             return 1.0
-        course = _course(self._book, self._wanted)
-        return max(0, course.whole - course.left(dict(state))) / course.whole
+        whole = self._course.whole
+        return max(0, whole - self._course.left(dict(state))) / whole
 
     # --- the expert ------------------------------------------------------------------------------
 
@@ -216,7 +212,12 @@ class TextCraftEnv(Game):
 
     def _has_goal(self, state: Inventory) -> bool:
         """Return whether the episode is over: the goal can only be had by crafting it."""
-        return any(item == self._wanted for item, _ in state)
+        return self._wanted in dict(state)
+
+
+@lru_cache(maxsize=4096)
+def _coded(things: tuple[str, int]) -> str:
+    return keys.coded(things)
 
 
 @lru_cache(maxsize=1 << 16)
