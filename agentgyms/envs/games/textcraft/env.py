@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from agentgyms.envs.games.textcraft.book import (
     command_of,
     words_of,
 )
+from agentgyms.envs.games.textcraft.menu import Menu
 from agentgyms.envs.games.textcraft.plans import Course, plan
 from agentgyms.exact import Transition
 
@@ -115,7 +116,7 @@ class TextCraftEnv(Game):
         self._wanted, self._shown, _ = board
         whole = self._source == "official"
         self._book: Book = official.book() if whole else worlds.book_of(board)
-        self._fetches = _fetches(self._book, self._shown)
+        self._menu, self._fetches = _menu(self._book, self._shown)
         self._course = _course(self._book, self._wanted)
 
     def start(self) -> Inventory:
@@ -144,18 +145,22 @@ class TextCraftEnv(Game):
         failed = not done.name and self._turn > 0
         name, reason = (keys.INVALID_ACTION, done.message) if failed else (done.name, "")
         # no `_face`: an inventory hardly ever comes again
+        held = dict(state)
         return Outcome(
-            done.message, self.key_of(state), float(solved), solved, False, self.actions_in(state),
-            False, name, done.feedback, reason, self.progress(state), float(solved), solved,
+            done.message, self.key_of(state), float(solved), solved, False, self._listed(held),
+            False, name, done.feedback, reason, self._share(held), float(solved), solved,
         )  # fmt: skip
 
     # --- the rules as functions of an inventory --------------------------------------------------
 
     def actions_in(self, state: Inventory) -> Sequence[str]:
         """Return the crafts that are possible, the amounts that recipes name, and `inventory`."""
-        if self._has_goal(state):
+        return self._listed(dict(state))
+
+    def _listed(self, held: Mapping[str, int]) -> Sequence[str]:
+        if self._wanted in held:
             return ()
-        return (*self._book.possible(state, self._shown), *self._fetches)
+        return (*self._menu.possible(held), *self._fetches)
 
     def transitions(self, state: Inventory, action: str) -> Sequence[Transition]:
         """Return what a command leads to."""
@@ -184,14 +189,18 @@ class TextCraftEnv(Game):
 
     def key_of(self, state: Inventory) -> str:
         """Return the key of an inventory, whatever its order."""
-        return keys.coded_key(self._coded, *map(_coded, sorted(state)))
+        things = [f"[{_coded(item)},{amount}]" for item, amount in sorted(state)]
+        return keys.coded_key(self._coded, *things)
 
     def progress(self, state: Inventory) -> float:
         """Return the done share of a shortest plan from the start."""
-        if self._has_goal(state):
+        return self._share(dict(state))
+
+    def _share(self, held: Mapping[str, int]) -> float:
+        if self._wanted in held:
             return 1.0
         whole = self._course.whole
-        return max(0, whole - self._course.left(dict(state))) / whole
+        return max(0, whole - self._course.left(held)) / whole
 
     # --- the expert ------------------------------------------------------------------------------
 
@@ -208,16 +217,14 @@ class TextCraftEnv(Game):
         return len(self._rest(self._state))
 
     def _rest(self, state: Inventory) -> tuple[str, ...]:
-        return () if self._has_goal(state) else _left(self._book, state, self._wanted)
-
-    def _has_goal(self, state: Inventory) -> bool:
-        """Return whether the episode is over: the goal can only be had by crafting it."""
-        return self._wanted in dict(state)
+        # the goal can only be had by crafting it
+        over = self._wanted in dict(state)
+        return () if over else _left(self._book, state, self._wanted)
 
 
 @lru_cache(maxsize=4096)
-def _coded(things: tuple[str, int]) -> str:
-    return keys.coded(things)
+def _coded(item: str) -> str:
+    return keys.coded(item)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -231,8 +238,8 @@ def _course(book: Book, goal: str) -> Course:
 
 
 @lru_cache(maxsize=4096)
-def _fetches(book: Book, recipes: tuple[Recipe, ...]) -> tuple[str, ...]:
-    """Return the commands that fetch what the recipes name, and `inventory`."""
+def _menu(book: Book, recipes: tuple[Recipe, ...]) -> tuple[Menu, tuple[str, ...]]:
+    """Return the crafts by the recipes; the commands that fetch their parts, and `inventory`."""
     parts = {(name, count) for recipe in recipes for name, count in recipe.inputs}
     gets = [f"get {count} {words_of(name)}" for name, count in sorted(parts) if book.can_get(name)]
-    return (*gets, "inventory")
+    return Menu(book, recipes), (*gets, "inventory")

@@ -7,6 +7,7 @@ from games_peer import peer
 from agentgyms.core.errors import BadOption
 from agentgyms.envs.games.textcraft.book import Book, Recipe, command_of
 from agentgyms.envs.games.textcraft.env import TextCraftEnv
+from agentgyms.envs.games.textcraft.menu import Menu
 from agentgyms.envs.games.textcraft.plans import TooManyPlans, plan
 
 PLANK, PINE = Recipe("oak_plank", 4, (("oak_log", 1),)), Recipe("pine_plank", 4, (("pine_log", 1),))
@@ -59,12 +60,12 @@ def test_one_thing_is_not_given_twice():
     inventory, _ = carried("get 1 rose", "craft 1 red using 1 rose", book=pair)
     done = pair.do(inventory, "craft 1 pair using 1 red, 1 red")
     assert (done.made, done.inventory) == ("", inventory)
-    assert list(pair.possible(inventory, pair.recipes)) == []
+    assert Menu(pair, pair.recipes).possible(dict(inventory)) == []
 
 
 def shortest(book, goal, most):
     """Return the length of a shortest plan, by trying all commands."""
-    amounts, level = range(1, 5), {()}
+    amounts, level, menu = range(1, 5), {()}, Menu(book, book.recipes)
     raw = sorted(item for item in book.items if book.can_get(item))
     for length in range(1, most + 1):
         following = set()
@@ -76,7 +77,7 @@ def shortest(book, goal, most):
                 if item not in fetched
                 for n in amounts
             ]
-            for command in (*gets, *book.possible(inventory, book.recipes)):
+            for command in (*gets, *menu.possible(dict(inventory))):
                 done = book.do(inventory, command)
                 if done.made == goal:
                     return length
