@@ -189,8 +189,8 @@ class TextCraftEnv(Game):
 
     def key_of(self, state: Inventory) -> str:
         """Return the key of an inventory, whatever its order."""
-        things = [f"[{_coded(item)},{amount}]" for item, amount in sorted(state)]
-        return keys.coded_key(self._coded, *things)
+        codes, held = _codes(self._book), dict(state)
+        return keys.coded_key(self._coded, *[f"{codes[n]}{held[n]}]" for n in sorted(held)])
 
     def progress(self, state: Inventory) -> float:
         """Return the done share of a shortest plan from the start."""
@@ -223,8 +223,9 @@ class TextCraftEnv(Game):
 
 
 @lru_cache(maxsize=4096)
-def _coded(item: str) -> str:
-    return keys.coded(item)
+def _codes(book: Book) -> dict[str, str]:
+    """Return what each item's entry in a key begins with, coded."""
+    return {item: f"[{keys.coded(item)}," for item in book.items}
 
 
 @lru_cache(maxsize=1 << 16)
