@@ -163,9 +163,7 @@ class MinesweeperEnv(Game):
     def text(self, state: tuple[int, int]) -> str:
         """Return the board in LaMer's signs: ? hidden, . blank, * mine."""
         (shown, mine), side = state, self.board[0]
-        signs = [
-            sign if shown >> cell & 1 else "?" for cell, sign in enumerate(self._field.signs)
-        ]
+        signs = [sign if shown >> cell & 1 else "?" for cell, sign in enumerate(self._field.signs)]
         if mine >= 0:
             signs[mine] = "*"
         line = " ".join(signs)

@@ -125,7 +125,9 @@ class Book:
 
     @cached_property
     def _lying(self) -> frozenset[str]:
-        made = {name for name, items in self.members.items() if not self.of.keys().isdisjoint(items)}
+        made = {
+            name for name, items in self.members.items() if not self.of.keys().isdisjoint(items)
+        }
         return self.items - self.groups - self.of.keys() - made
 
     @cached_property
@@ -172,7 +174,7 @@ class Book:
         raise Failed(f"Could not execute {command}", Feedback.MALFORMED)
 
     def _craft(self, held: dict[str, int], amount: int, item: str, given: Inventory) -> Done:
-        if any([held.get(name, 0) < count or name in self.groups for name, count in given]):
+        if any(held.get(name, 0) < count or name in self.groups for name, count in given):
             # the package says the item's id, which a group has not
             told = None if item in self.groups else self.namespace + item
             raise Failed(f"Could not find enough items to craft {told}")

