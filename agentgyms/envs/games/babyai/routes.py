@@ -99,10 +99,12 @@ def _costs(scene: Scene, places: tuple[int, ...], opened: tuple[int, ...]) -> di
         column, row, facing = pose
         right, down = STEPS[facing]
         entered = 2 if row * width + column in shut else 1
-        heapq.heappush(waiting, (cost + 1, (column, row, (facing + 1) % 4)))
-        heapq.heappush(waiting, (cost + 1, (column, row, (facing - 1) % 4)))
+        before = [(cost + 1, (column, row, (facing + turn) % 4)) for turn in (1, -1)]
         if (row - down) * width + column - right in floor:
-            heapq.heappush(waiting, (cost + entered, (column - right, row - down, facing)))
+            before.append((cost + entered, (column - right, row - down, facing)))
+        for one in before:
+            if one[1] not in found:
+                heapq.heappush(waiting, one)
     return found
 
 
