@@ -13,7 +13,7 @@ class Menu:
 
     Args:
         book: The world's recipes.
-        recipes: Those that are on the menu; commands are listed in their order.
+        recipes: The recipes on the menu; commands are listed in their order.
     """
 
     def __init__(self, book: Book, recipes: Sequence[Recipe]) -> None:
