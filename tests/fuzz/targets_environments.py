@@ -24,6 +24,16 @@ ENVIRONMENTS = {
     "searchqa": ("SearchQA", {}),
     "sotopia": ("SOTOPIA", {}),
     "tau2": ("Tau2", {}),
+    "frozen_lake": ("FrozenLake", {}),
+    "blackjack": ("Blackjack", {}),
+    "number_line": ("NumberLine", {}),
+    "ez_points": ("EZPoints", {}),
+    "points24": ("Points24", {}),
+    "minesweeper": ("Minesweeper", {}),
+    "countdown": ("Countdown", {}),
+    "tower_of_hanoi": ("TowerOfHanoi", {}),
+    "textcraft": ("TextCraft", {}),
+    "babyai": ("BabyAI", {}),
 }
 """By the end of its targets' names: a registered name and arguments."""
 

@@ -20,6 +20,7 @@ from agentgyms.exact import Model, Transition, Values, enumerate_states
 State = Any
 """A state of a game: plain numbers, texts and tuples of them."""
 
+_NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 _MOST_FACES: Final = 256
 """The most states of a board whose looks are kept."""
 _MOST_EXPECTED: Final = 20_000
@@ -62,6 +63,8 @@ class Game(TextEnv):
     """The boards of each split."""
     repeats: ClassVar[bool] = False
     """Whether boards are drawn with replacement, see `boards.dealt`."""
+    long_boards: ClassVar[bool] = False
+    """Whether states' keys have a digest of the board in its place."""
 
     # --- the rules, in each game's file ----------------------------------------------------------
 
@@ -93,6 +96,14 @@ class Game(TextEnv):
         """Return the completed share of the task, in [0, 1]; nan if unknown."""
         return float("nan")
 
+    def metrics(self, move: Transition) -> Mapping[str, float]:
+        """Return figures of the turn that was taken, see `Outcome.metrics`."""
+        return _NO_METRICS
+
+    def coded(self, state: State) -> str:
+        """Return `keys.coded` of a state; a game may know a faster way."""
+        return keys.coded(state)
+
     def illegal(self, state: State, action: str) -> Transition:
         """Return what a command that is not legal now leads to."""
         return Transition(1.0, state)
@@ -117,16 +128,16 @@ class Game(TextEnv):
         kind: Any = type(self)  # gym.Env confuses mypy about what is hashable
         return _dealt(kind, _frozen_arguments(self), self.split)
 
-    def _lay(self, task: Task) -> None:
-        """Put the task's board down."""
-        self.board: Any = self._boards()[task.task_id].content
+    def _lay(self, board: Any) -> None:
+        """Put a board down."""
+        self.board = board
         arguments = tuple(map(str, self.rules()))
-        self._name = ("games", type(self).__name__, arguments, self.board)
-        self._faces = _faces(self._name)
+        self._name = ("games", type(self).__name__, arguments, board)
+        self._coded, self._faces = _looks(self._name, self.long_boards)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
         """Start on the task's board."""
-        self._lay(task)
+        self._lay(self._boards()[task.task_id].content)
         self._state, self._turn = self.start(), 0
         return self._outcome(self._face(self._state), Transition(1.0, self._state))
 
@@ -134,10 +145,10 @@ class Game(TextEnv):
         """Take an action: the turn's random number picks one of its transitions."""
         self._turn += 1
         word, face = self.read(action), self._face(self._state)
-        if word not in face.actions:
-            return self._refuse(action, word)
         before, moves = self._state, face.moves.get(word)
         if moves is None:
+            if word not in face.actions:
+                return self._refuse(action, word)
             moves = face.moves[word] = self.transitions(before, word)
         move = moves[0] if len(moves) == 1 else picked(moves, self.chance())
         self._state = move.state
@@ -166,7 +177,7 @@ class Game(TextEnv):
         """Return to what `save` returned."""
         turn, position = state
         position = _frozen(position)
-        self._lay(task)
+        self._lay(self._boards()[task.task_id].content)
         if type(turn) is not int or not 0 <= turn <= self.max_turns or not self.is_state(position):
             raise ValueError(f"{state!r:.80} is no state of {type(self).__name__} on this board")
         self._turn, self._state = turn, position
@@ -194,6 +205,7 @@ class Game(TextEnv):
         return Outcome(
             face.text, face.key, move.reward, move.over and not move.cut, move.cut, face.actions,
             True, action_key, feedback, reason, face.progress, move.score, move.success,
+            self.metrics(move),
         )  # fmt: skip
 
     # --- the exact solution ----------------------------------------------------------------------
@@ -210,7 +222,7 @@ class Game(TextEnv):
 
     def key_of(self, state: State) -> str:
         """Return the key of a state on this board."""
-        return keys.state_key(*self._name, state)
+        return keys.coded_key(self._coded, self.coded(state))
 
     def expert_actions(self) -> dict[str, str]:
         """Return the best action with as many turns left; "" where the game is over."""
@@ -293,15 +305,11 @@ def picked(moves: Sequence[Transition], number: float) -> Transition:
     return moves[-1]
 
 
-@lru_cache(maxsize=4096)
-def board_key(name: Hashable) -> str:
-    """Return a short name of a board, for the keys of games whose boards are long."""
-    return keys.state_key(name)
-
-
 @lru_cache(maxsize=1024)
-def _faces(name: Hashable) -> dict[State, _Face]:  # noqa: ARG001 (the cache's key)
-    return {}
+def _looks(name: tuple[Any, ...], long_board: bool) -> tuple[str, dict[State, _Face]]:
+    """Return what the keys of a board's states begin with, coded, and the looks of its states."""
+    parts = (keys.state_key(name),) if long_board else name
+    return ",".join(map(keys.coded, parts)), {}
 
 
 def _frozen(value: Any) -> Any:

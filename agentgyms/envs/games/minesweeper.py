@@ -117,30 +117,37 @@ class MinesweeperEnv(Game):
         """Return the task in words."""
         return f"Reveal all cells that have no mine; {len(self.board[1])} have one."
 
+    def _lay(self, board: Any) -> None:
+        super()._lay(board)
+        side, mines, first = board
+        self._field = _field(side, mines)
+        self._first, self._cells = _opened(self._field, 0, first), _cells(side)
+
     def start(self) -> tuple[int, int]:
         """Return the revealed cells, as bits, and -1 for no mine that was hit."""
-        return (_opened(self._field, 0, self.board[2]), -1)
+        return self._first, -1
 
-    @property
-    def _field(self) -> _Field:
-        return _field(*self.board[:2])
+    def coded(self, state: tuple[int, int]) -> str:
+        """Return both numbers as JSON."""
+        return f"[{state[0]},{state[1]}]"
 
     def read(self, action: str) -> str:
         """Return a cell as it is listed; brackets may be left out."""
+        if action in self._cells:
+            return action
         match = _ACTION.fullmatch(action.strip())
         return f"({int(match[1])}, {int(match[2])})" if match and action.isascii() else ""
 
     def actions_in(self, state: tuple[int, int]) -> Sequence[str]:
         """Return the cells that are not revealed; none at the end."""
-        side, field = self.board[0], self._field
-        if state[1] >= 0 or state[0] == field.safe:
+        shown, mine = state
+        if mine >= 0 or shown == self._field.safe:
             return ()
-        return tuple(_name(cell, side) for cell in range(side**2) if not state[0] >> cell & 1)
+        return tuple([name for name, cell in self._cells.items() if not shown >> cell & 1])
 
     def transitions(self, state: tuple[int, int], action: str) -> Sequence[Transition]:
         """Return the board after a cell is revealed."""
-        (row, column), side = map(int, action.strip("()").split(", ")), self.board[0]
-        cell, field = (row - 1) * side + column - 1, self._field
+        cell, field = self._cells[action], self._field
         if cell in field.mines:
             return (Transition(1.0, (state[0], cell), _MINE, over=True),)
         after = _opened(field, state[0], cell)
@@ -155,14 +162,12 @@ class MinesweeperEnv(Game):
 
     def text(self, state: tuple[int, int]) -> str:
         """Return the board in LaMer's signs: ? hidden, . blank, * mine."""
-        side, field = self.board[0], self._field
-        signs = [
-            "*" if cell == state[1]
-            else "?" if not state[0] >> cell & 1
-            else str(field.around[cell] or ".")
-            for cell in range(side**2)
-        ]  # fmt: skip
-        return "\n".join(" ".join(signs[i : i + side]) for i in range(0, side**2, side))
+        (shown, mine), side = state, self.board[0]
+        signs = [sign if shown >> cell & 1 else "?" for cell, sign in enumerate(self._field.signs)]
+        if mine >= 0:
+            signs[mine] = "*"
+        line = " ".join(signs)
+        return "\n".join([line[i : i + 2 * side - 1] for i in range(0, len(line), 2 * side)])
 
     def is_state(self, state: Any) -> bool:
         """Return whether a value is revealed cells and a mine or none."""
@@ -173,14 +178,14 @@ class MinesweeperEnv(Game):
 
     def progress(self, state: tuple[int, int]) -> float:
         """Return the revealed share of what was hidden at the start."""
-        first, safe = self.start()[0].bit_count(), self._field.safe.bit_count()
+        first, safe = self._first.bit_count(), self._field.safe.bit_count()
         return (state[0].bit_count() - first) / (safe - first)
 
     def expert_in(self, state: tuple[int, int], turn: int) -> str:
         """Return the safest cell by what the board shows; "" at the end."""
         if not self._face(state).actions:
             return ""
-        return _name(_safest(self._field, state[0])[0], self.board[0])
+        return tuple(self._cells)[_safest(self._field, state[0])[0]]
 
     def solution(self) -> dict[str, Any]:
         """Return the expert's action, the chance that it hits a mine, and the fewest turns left."""
@@ -219,10 +224,13 @@ class _Field(NamedTuple):
     mines: tuple[int, ...]
     around: tuple[int, ...]  # mines around each cell
     safe: int  # the cells without a mine, as bits
+    signs: str  # that of each cell where it is revealed
 
 
-def _name(cell: int, side: int) -> str:
-    return f"({cell // side + 1}, {cell % side + 1})"
+@lru_cache(maxsize=64)
+def _cells(side: int) -> dict[str, int]:
+    """Return the cells by their names."""
+    return {f"({cell // side + 1}, {cell % side + 1})": cell for cell in range(side**2)}
 
 
 @lru_cache(maxsize=64)
@@ -241,7 +249,8 @@ def _neighbours(side: int) -> tuple[tuple[int, ...], ...]:
 @lru_cache(maxsize=8192)
 def _field(side: int, mines: tuple[int, ...]) -> _Field:
     around = tuple(sum(n in mines for n in cells) for cells in _neighbours(side))
-    return _Field(side, mines, around, (1 << side**2) - 1 - sum(1 << mine for mine in mines))
+    safe = (1 << side**2) - 1 - sum(1 << mine for mine in mines)
+    return _Field(side, mines, around, safe, "".join(str(n or ".") for n in around))
 
 
 def _opened(field: _Field, shown: int, cell: int) -> int:

@@ -10,7 +10,7 @@ from agentgyms.core.randomness import Chance
 from agentgyms.core.tasks import Task
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.games.boards import Board
-from agentgyms.envs.games.formulas import solutions, value_of
+from agentgyms.envs.games.formulas import beginnings, solutions, value_of
 from agentgyms.envs.games.pictures import CARD, Canvas, PicturedGame, width
 from agentgyms.exact import Transition
 
@@ -32,6 +32,17 @@ class _Formula(PicturedGame):
         target = self.board[2]
         return f"Write a formula that uses each card once and has the value {target}, then =."
 
+    def _lay(self, board: Any) -> None:
+        super()._lay(board)
+        cards, numbers, target = board
+        self._numbers = tuple(map(str, numbers))
+        self._head = (
+            f"Cards: {' '.join(cards)}\n"
+            f"Tokens: {' '.join([*self._numbers, *self.operators, '='])}\n"
+            f"Target: {target}\nFormula: "
+        )
+        self._shortest = beginnings(tuple(sorted(numbers)), target, self.words)
+
     def start(self) -> tuple[str, ...]:
         """Return the empty formula."""
         return ()
@@ -40,14 +51,13 @@ class _Formula(PicturedGame):
         """Return the numbers of unused cards, and all operators; none at the end."""
         if state and state[-1] == "=":
             return ()
-        left = [str(number) for number in self._unused(state)]
-        return (*dict.fromkeys(left), *self.operators, "=")
+        return (*dict.fromkeys(self._unused(state)), *self.operators, "=")
 
-    def _unused(self, state: tuple[str, ...]) -> list[int]:
-        left = list(self.board[1])
+    def _unused(self, state: tuple[str, ...]) -> list[str]:
+        left = list(self._numbers)
         for token in state:
-            if token.isdecimal():
-                left.remove(int(token))
+            if token in left:
+                left.remove(token)
         return left
 
     def transitions(self, state: tuple[str, ...], action: str) -> Sequence[Transition]:
@@ -68,14 +78,11 @@ class _Formula(PicturedGame):
 
     def text(self, state: tuple[str, ...]) -> str:
         """Return the cards, their numbers with the operators, and the formula."""
-        cards, numbers, target = self.board
-        lines = (
-            f"Cards: {' '.join(cards)}",
-            f"Tokens: {' '.join([*map(str, numbers), *self.operators, '='])}",
-            f"Target: {target}",
-            f"Formula: {' '.join(state)}",
-        )
-        return "\n".join(lines)
+        return self._head + " ".join(state)
+
+    def coded(self, state: tuple[str, ...]) -> str:
+        """Return the tokens as JSON: none of them has a sign that JSON escapes."""
+        return '["' + '","'.join(state) + '"]' if state else "[]"
 
     def paint(self, canvas: Canvas, state: tuple[str, ...]) -> None:
         """Draw the cards, their numbers, the target and the formula, a space in it as `_`."""
@@ -111,10 +118,7 @@ class _Formula(PicturedGame):
 
     def _known(self, state: tuple[str, ...]) -> tuple[str, ...]:
         """Return the shortest known solution that begins with a formula, () without one."""
-        _, numbers, target = self.board
-        every = solutions(tuple(sorted(numbers)), target)
-        fits = (one for one in every if one[: len(state)] == state)
-        return next((one for one in fits if set(one) <= set(self.words)), ())
+        return self._shortest.get(state, ())
 
 
 def _tool(words: Sequence[str]) -> Tools:

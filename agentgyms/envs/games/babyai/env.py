@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agentgyms.core import keys
-from agentgyms.core.env import Outcome
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task
 from agentgyms.core.tools import Argument, Tool, Tools
@@ -14,7 +12,7 @@ from agentgyms.envs.games.babyai import routes, view
 from agentgyms.envs.games.babyai.levels import LEVELS, scene
 from agentgyms.envs.games.babyai.world import ACTIONS, CARRIED, GONE, Scene, State, after, first
 from agentgyms.envs.games.boards import Board
-from agentgyms.envs.games.game import Game, board_key
+from agentgyms.envs.games.game import Game
 from agentgyms.exact import Transition
 
 _MIXED: Final = ("GoToRedBall", "GoToObj", "GoToLocal", "PickupLoc", "PutNextLocal", "OpenRedDoor")
@@ -47,6 +45,7 @@ class BabyAIEnv(Game):
     """
 
     default_max_turns = 64
+    long_boards = True
     words = ACTIONS
     tools = Tools(
         Tool(
@@ -86,13 +85,14 @@ class BabyAIEnv(Game):
         """Return the mission."""
         return self._scene.mission
 
-    def _lay(self, task: Task) -> None:
-        super()._lay(task)
-        self._scene = Scene(*self.board)
+    def _lay(self, board: Any) -> None:
+        super()._lay(board)
+        self._scene = Scene(*board)
+        self._whole = routes.left(self._scene, first(self._scene))
 
     def start(self) -> State:
         """Return the state in which the room begins."""
-        return first(Scene(*self.board))
+        return first(self._scene)
 
     def actions_in(self, state: State) -> Sequence[str]:
         """Return the six actions; none at the end."""
@@ -137,22 +137,17 @@ class BabyAIEnv(Game):
             and state.done in (0, 1)
         )
 
-    def key_of(self, state: State) -> str:
-        """Return the key of a state on this board."""
-        return keys.state_key(board_key(self._name), state)
-
     def progress(self, state: State) -> float:
         """Return the done share of the actions."""
-        scene = self._scene
-        whole = routes.left(scene, first(scene))
-        return max(0, whole - routes.about(scene, State(*state))) / whole
+        return max(0, self._whole - routes.about(self._scene, State(*state))) / self._whole
 
-    def act(self, action: str) -> Outcome:
-        """Take an action."""
-        outcome = super().act(action)
+    def metrics(self, move: Transition) -> Mapping[str, float]:
+        """Return MiniGrid's reward of the turn."""
+        if self._turn == 0:
+            return {}
         steps = self._scene.steps
-        reward = 1 - _TURN_REWARD * (self._turn / steps) if outcome.success else 0.0
-        return outcome._replace(metrics={"minigrid_reward": reward})
+        reward = 1 - _TURN_REWARD * (self._turn / steps) if move.success else 0.0
+        return {"minigrid_reward": reward}
 
     # --- the expert ------------------------------------------------------------------------------
 

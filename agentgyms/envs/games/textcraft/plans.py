@@ -59,11 +59,13 @@ class Course:
         """Return the commands that are left with an inventory, by these recipes."""
         needs, crafts = {self._goal: 1}, 0
         for (item, amount, _), taken in self._uses:
-            times = -(-max(0, needs.pop(item, 0)) // amount)
-            crafts += times
-            for name, count in taken if times else ():
-                needs[name] = needs.get(name, -held.get(name, 0)) + count * times
-        return crafts + sum(count > 0 for count in needs.values())
+            need = needs.pop(item, 0)
+            if need > 0:
+                times = -(-need // amount)
+                crafts += times
+                for name, count in taken:
+                    needs[name] = needs.get(name, -held.get(name, 0)) + count * times
+        return crafts + sum([count > 0 for count in needs.values()])
 
 
 class _Search:

@@ -8,6 +8,7 @@ import pytest
 
 import agentgyms
 from agentgyms import testing
+from agentgyms.core import keys
 from agentgyms.core.errors import BadSnapshot
 from agentgyms.remote import RemoteEnv
 from env_servers import Server, create_app
@@ -52,6 +53,22 @@ def test_it_keeps_the_contract(name):
     env_id = f"agentgyms/{name}-v0"
     with Server(create_app(env_id, token="", split="valid_seen")) as server:
         testing.check_remote_parity(local, lambda: RemoteEnv(env_id, url=server.url))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_keys_are_those_of_board_and_state(name):
+    """The faster ways to code a state give what `state_key` gives."""
+    env, rng = make(name, split="valid_seen").unwrapped, random.Random(0)
+    for seed in range(12):
+        _, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            state, board = env.position, env._name
+            whole = [keys.state_key(board)] if env.long_boards else board
+            parts = sorted(state) if name == "TextCraft" else [state]
+            assert info["state_key"] == keys.state_key(*whole, *parts)
+            _, _, terminated, truncated, info = env.step(rng.choice(info["admissible_actions"]))
+            over = terminated or truncated
 
 
 @pytest.mark.parametrize("name", SURE)

