@@ -227,7 +227,7 @@ def _described(tools: Tools) -> list[dict[str, Any]]:
 
 def _property(schema: dict[str, Any]) -> dict[str, Any]:
     order = [key for key in ("type", "items", "enum", "description") if key in schema]
-    shown = {key: schema[key] for key in order}
+    shown: dict[str, Any] = {key: schema[key] for key in order}
     if "items" in shown:  # an annotation has the type alone
         shown["items"] = {"type": shown["items"]["type"]}
     return shown
