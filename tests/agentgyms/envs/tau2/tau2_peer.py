@@ -67,9 +67,22 @@ def rewards(domain, tasks):
         yield reward
 
 
+def arguments(domain):
+    """Return the names of each tool's arguments, and which are required."""
+    module = importlib.import_module(f"tau2.domains.{domain}.environment")
+    schemas = [tool.openai_schema["function"] for tool in module.get_environment().get_tools()]
+    return {
+        one["name"]: [list(one["parameters"]["properties"]), one["parameters"].get("required", [])]
+        for one in schemas
+    }
+
+
 if __name__ == "__main__":
     asked = json.load(sys.stdin)
-    if "episodes" in asked:
+    if "arguments" in asked:
+        with contextlib.redirect_stdout(sys.stderr):
+            answer = arguments(asked["arguments"])
+    elif "episodes" in asked:
         answer = list(played(asked["domain"], asked["episodes"]))
     else:
         with contextlib.redirect_stdout(sys.stderr):

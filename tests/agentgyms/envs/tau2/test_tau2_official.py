@@ -14,6 +14,7 @@ from agentgyms.envs.tau2.official.conversation import CLOSE
 from agentgyms.envs.tau2.official.database import CallError
 from agentgyms.remote import RemoteEnv
 from env_servers import Server, create_app
+from harness import prompts
 from tests.agentgyms.envs.tau2 import small_official
 from tests.agentgyms.envs.tau2.small_official import CANCEL, CARD, GIFT, LOOK, RETAIL, TASKS
 
@@ -226,6 +227,29 @@ def test_data_that_are_missing_or_damaged_are_named(tmp_path, folder):
         damaged = small_official.write(tmp_path / str(i), **wrong)
         with pytest.raises(DataCorrupt, match="tau2-bench's retail is damaged"):
             Tau2Env(domain="retail", data_path=damaged)
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "glm", "llama3"])
+def test_models_call_the_tools_natively(name, env):
+    style = prompts.load("tools", ENV_ID, name, {"domain": "retail"})
+    given = {"order_id": "#W2", "item_ids": ["70"], "new_item_ids": ["71"]}
+    action = call("exchange_delivered_order_items", given | {"payment_method_id": CARD})
+    answer = style.answer(action)
+    assert action not in answer
+    assert style.parse(answer).action == action
+    seen, *_ = play(env, "1", style.parse(answer).action)
+    assert json.loads(seen)["status"] == "exchange requested"
+    assert style.tools.problem(style.answer(action).replace("item_ids", "items")) != ""
+
+
+def test_the_tools_have_the_domains_names():
+    schemas = {
+        domain: [one["function"]["name"] for one in Tau2Env.tools_of({"domain": domain}).schemas]
+        for domain in ("retail", "airline")
+    }
+    assert [len(names) for names in schemas.values()] == [16, 15]
+    assert "book_reservation" in schemas["airline"]
+    assert Tau2Env.tools_of({}) is Tau2Env.tools
 
 
 def test_wrong_arguments_are_named(folder):

@@ -56,6 +56,16 @@ def played(domain, episode):
 
 
 @pytest.mark.parametrize("name", files.DOMAINS)
+def test_tools_have_the_packages_names_and_arguments(name):
+    own = {
+        tool.name: [list(tool.parameters), [*tool.parameters]]
+        for tool in TOOLS[name]
+        if tool.name != "say"
+    }
+    assert own == peer(arguments=name)
+
+
+@pytest.mark.parametrize("name", files.DOMAINS)
 def test_thousands_of_calls_give_the_packages_results_and_databases(name, data_path):
     domain, episodes = files.read(name, data_path), []
     for seed in range(EPISODES):
