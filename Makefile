@@ -187,7 +187,7 @@ smollm2: $(VENV)/train.stamp $(VENV)/smollm2.stamp
 test: $(VENV)/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TWO) --dist worksteal $(ARGS)
 
-test-real: $(VENV)/test.stamp $(VENV)/smollm2.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
+test-real: $(VENV)/test.stamp $(VENV)/smollm2.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(TAU2)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
   $(DOCS)/stamp $(VERL)/stamp
 	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q $(TWO) $(BY_FILE) -m '($(HEAVY)) and $(ANY)' $(ARGS)
 	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q $(THREE) $(BY_FILE) -m '(slow or $(PARTS)) and not ($(HEAVY))' $(ARGS)
@@ -229,6 +229,6 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 
 # What training and evaluations have made in runs/ and evaluations/ stays.
 clean:
-	rm -rf $(VENV) .venv-lowest $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(VERL) $(MUTANTS) $(DOCS)
+	rm -rf $(VENV) .venv-lowest $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(TAU2) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(VERL) $(MUTANTS) $(DOCS)
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist .fuzz soak *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
