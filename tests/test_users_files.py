@@ -23,6 +23,7 @@ from agentgyms.envs.appworld.engine.data_roots import Roots, divide, files_of
 from agentgyms.envs.searchqa.corpus import load_corpus
 from agentgyms.envs.sotopia.official.files import read_tables
 from agentgyms.envs.sotopia.sources import _files as sotopia_files
+from agentgyms.envs.tau2.official.files import read as read_tau2
 from agentgyms.recording import RecordEpisodes, recording_format
 from harness.config import files as configs
 from harness.evaluation import episodes
@@ -30,6 +31,7 @@ from harness.evaluation.results import read_json
 from harness.rollouts import rollout_files
 from harness.rollouts.search import preferences
 from harness.runs import metrics
+from tests.agentgyms.envs.tau2 import small_official
 
 ROOT = Path(__file__).parents[1]
 
@@ -124,6 +126,11 @@ ROLLOUT = {"task_id": "k", "turns": [{"action": "open\u2028door", "reward": 0}]}
 PEOPLE = [{"pk": "p0", "first_name": "Ann\u2028"}]
 
 
+def retail_tasks(folder):
+    domain = read_tau2("retail", str(folder))
+    return [domain.task(task_id) for task_id in domain.tasks("base")]
+
+
 def people(folder):
     for name in ("environments", "relationships", "env_agent_combos"):
         written(f"{name}.json", [{"pk": "x0"}])(folder)
@@ -199,6 +206,11 @@ READERS = {
     ),
     "products": Reader(
         ("agentgyms/envs/webshop/build/json_stream.py",), some_products, import_products
+    ),
+    "tau2-bench's data": Reader(
+        ("agentgyms/envs/tau2/official/files.py",),
+        lambda folder: small_official.write(folder) / "tau2/domains/retail/tasks.json",
+        lambda path: retail_tasks(path.parents[3]),
     ),
     "people": Reader(
         ("agentgyms/envs/sotopia/official/files.py",), people, lambda p: read_tables(p.parent)

@@ -22,10 +22,10 @@ from agentgyms.core import imports
 from agentgyms.core.errors import AgentGymsError, BadOption, BadRequest
 from agentgyms.core.outcome import Observation, for_agents
 from agentgyms.core.serialization import encode_info, encode_number
-from agentgyms.core.tools import BadCall, Tool, ToolCall, Tools
+from agentgyms.core.tools import ANY_ACTION, BadCall, Tool, ToolCall, Tools
 from agentgyms.processes.signals import run_until_signal
 from agentgyms.recording import RecordEpisodes
-from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
+from agentgyms.registration import full_id, make_text_env
 from agentgyms.remote.begun_session import BegunSession
 from agentgyms.serving.addresses import check_reach
 
@@ -105,9 +105,9 @@ class Episodes:
                 "a session has its arguments, its recording and one episode already: leave out "
                 "--set, --record and --http"
             )
-        full = full_id(self._env_id)
-        self._open[""] = _Episode("", BegunSession(full, session))
-        return env_class(full).tools if full in ENVIRONMENTS else _STEP
+        begun = BegunSession(full_id(self._env_id), session)
+        self._open[""] = _Episode("", begun)
+        return _STEP if begun.tools is ANY_ACTION else begun.tools
 
     def tools(self) -> list[types.Tool]:
         """Return the tools."""

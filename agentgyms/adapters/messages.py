@@ -11,7 +11,7 @@ from agentgyms.core.env import TextEnv
 from agentgyms.core.images import encode_png, is_image
 from agentgyms.core.outcome import Observation, text_of
 from agentgyms.core.tools import Tools
-from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
+from agentgyms.registration import make_text_env
 
 INSTRUCTIONS = (
     "You act in a world of text. Each message shows what you see and, where they can be listed, "
@@ -77,10 +77,10 @@ def tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
 
     Raises `AgentGymsError` if the environment cannot be made.
     """
-    env, full = make_text_env(env_id, **kwargs), full_id(env_id)
-    made = cast(type[TextEnv], type(env.unwrapped))  # of one on a server that is another class
+    env = make_text_env(env_id, **kwargs)
+    found = cast(TextEnv, env.unwrapped).tools
     env.close()
-    return (env_class(full) if full in ENVIRONMENTS else made).tools
+    return found
 
 
 def image_urls(observation: Observation) -> dict[str, str]:

@@ -31,7 +31,7 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.experts import Expert
 from agentgyms.core.images import is_image
 from agentgyms.core.outcome import Observation
-from agentgyms.core.tools import ANY_ACTION, BadCall, Tool, ToolCall, Tools
+from agentgyms.core.tools import ANY_ACTION, Argument, BadCall, Tool, ToolCall, Tools
 from agentgyms.recording.recorder import make_header
 from agentgyms.recording.recording_format import RecordedTurn, Recording
 from agentgyms.registration import make_text_env, short_name
@@ -42,7 +42,14 @@ if TYPE_CHECKING:
 INSTRUCTIONS: Final = f"{TOOL_INSTRUCTIONS} When the episode is over, answer without a call."
 """The system prompt of `seeds`."""
 
-_TYPES: Final = {"string": str, "integer": int}
+_TYPES: Final[dict[str, Any]] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
 
 
 class ToolEnvironment:
@@ -207,12 +214,23 @@ def _described(tools: Tools) -> list[dict[str, Any]]:
     schemas = [tool.schema for tool in sorted(tools, key=lambda tool: tool.name)]
     for schema in schemas:
         parameters = schema["function"]["parameters"]
-        for name, one in parameters["properties"].items():
-            order = [key for key in ("type", "enum", "description") if key in one]
-            parameters["properties"][name] = {key: one[key] for key in order}
+        properties, required = parameters["properties"], parameters["required"]
+        # a signature has the optional ones last
+        parameters["properties"] = {
+            name: _property(properties[name])
+            for name in sorted(properties, key=lambda name: name not in required)
+        }
         if not parameters["required"]:
             del parameters["required"]
     return schemas
+
+
+def _property(schema: dict[str, Any]) -> dict[str, Any]:
+    order = [key for key in ("type", "items", "enum", "description") if key in schema]
+    shown: dict[str, Any] = {key: schema[key] for key in order}
+    if "items" in shown:  # an annotation has the type alone
+        shown["items"] = {"type": shown["items"]["type"]}
+    return shown
 
 
 def _played(player: ToolEnvironment, row: dict[str, Any], noise: float) -> list[dict[str, Any]]:
@@ -245,7 +263,9 @@ def _method(tool: Tool) -> Callable[..., Any]:
     def method(self: ToolEnvironment, **arguments: Any) -> Any:
         return self._call(tool.name, arguments)
 
-    types = {name: _TYPES[one.type] for name, one in tool.parameters.items()}
+    ordered = sorted(tool.parameters.items(), key=lambda item: not item[1].required)
+    types = {name: _annotation(one) for name, one in ordered}
+    defaults = {name: inspect.Parameter.empty if one.required else None for name, one in ordered}
     lines = [" ".join(tool.description.split()), "", "Args:"]
     for name, one in tool.parameters.items():
         choices = f" (choices: {_listed(one.choices)})" if one.choices else ""
@@ -253,13 +273,21 @@ def _method(tool: Tool) -> Callable[..., Any]:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [
         inspect.Parameter("self", kind),
-        *(inspect.Parameter(name, kind, annotation=types[name]) for name in types),
+        *(
+            inspect.Parameter(name, kind, default=defaults[name], annotation=types[name])
+            for name in types
+        ),
     ]
     method.__name__ = method.__qualname__ = tool.name
     method.__doc__ = "\n".join(lines if types else lines[:1])
     method.__annotations__ = types
     method.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return method
+
+
+def _annotation(one: Argument) -> Any:
+    kind = _TYPES[one.type]
+    return kind[_TYPES[one.items.type]] if one.items else kind
 
 
 def _listed(choices: tuple[str, ...]) -> str:

@@ -31,6 +31,7 @@ class World(Protocol):
     work_limit_s: float
     data_version: str
     parties: Mapping[str, str]
+    tools: Tools
 
     def load_tasks(self) -> TaskSet:
         """Return the tasks of `self.split`. Called once, when they are first needed."""
@@ -63,7 +64,7 @@ class WorldDefaults:
 
     default_max_turns: ClassVar[int] = 50
     splits: ClassVar[tuple[str, ...]] = ("train",)
-    tools: ClassVar[Tools] = ANY_ACTION
+    tools: Tools = ANY_ACTION
     """The actions as tools that a model may call; see `agentgyms.tools`."""
     private_arguments: ClassVar[frozenset[str]] = frozenset()
     """Keyword arguments that a server's clients may not set, such as paths of its file system."""
@@ -117,6 +118,14 @@ class WorldDefaults:
         not the benchmark's.
         """
         return ""
+
+    @classmethod
+    def tools_of(cls, arguments: Mapping[str, Any]) -> Tools:  # noqa: ARG003 (for subclasses)
+        """Return the tools of an environment with these arguments, which may be anybody's.
+
+        An environment whose tools depend on them also sets its own `tools`.
+        """
+        return cls.tools
 
     @classmethod
     def is_private(cls, name: str, value: Any) -> bool:  # noqa: ARG003 (for subclasses)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentgyms.core.errors import BadOption
 from agentgyms.remote.connection import Connection
 from agentgyms.remote.lease import Lease, Step
-from agentgyms.remote.protocol import messages
+from agentgyms.remote.protocol import framing, messages
 
 _PATH = "/v1/sessions/"
 
@@ -47,7 +47,7 @@ class BegunSession:
         except BaseException:
             self._connection.close()
             raise
-        self._turn = state.turn
+        self._turn, self.tools = state.turn, framing.read_tools(env_id, description)
         self._lease = Lease(endpoint, session_id, state.episode, description)
 
     def step(self, action: str) -> Step:

@@ -100,6 +100,7 @@ class RemoteEnv(TextEnv):
         self.metadata = {**TextEnv.metadata, "render_modes": list(description.render_modes)}
         self.splits = tuple(description.splits)  # type: ignore[misc]  # the class knows none
         self.data_version, self.stochastic = description.data_version, description.stochastic
+        self.tools = framing.read_tools(connection.env_id, description)
         self.parties = {str(role): str(name) for role, name in description.parties.items()}
         self._set_up(
             description.split,

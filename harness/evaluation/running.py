@@ -155,7 +155,9 @@ class _Session:
 
     async def _evaluate(self, folder: Path, model: Model, pool: EnvPool, *, is_new: bool) -> None:
         config = self.config
-        style = prompts.load(str(config.agent.style), config.env.id, config.agent.tool_format)
+        style = prompts.load(
+            str(config.agent.style), config.env.id, config.agent.tool_format, config.env.kwargs
+        )
         tasks, about, parties = await describe_pool(pool)
         pace = AnswerPace(config.sampling.max_tokens or 0, model.completer)
         counted = model.completer and Counted(model.completer, pace)

@@ -36,7 +36,9 @@ def check(config: Config) -> None:
     Raises `ConfigError`, which names the setting, or `AgentGymsError` if the environment cannot be
     made because its data or its server is missing.
     """
-    style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
+    style = prompts.load(
+        config.agent.style, config.env.id, config.agent.tool_format, config.env.kwargs
+    )
     consistency.check(config)
     tracking.check(config)
     _check_model(config)

@@ -32,7 +32,9 @@ _PREFERENCE_ESTIMATORS: Final = ("dpo", "ipo", "kto")
 
 def described(config: Config, data_version: str) -> dict[str, str]:
     """Return the environment and prompts in the header of a run's rollouts."""
-    style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
+    style = prompts.load(
+        config.agent.style, config.env.id, config.agent.tool_format, config.env.kwargs
+    )
     return {
         "env": config.env.id,
         "data_version": data_version,

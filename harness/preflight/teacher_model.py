@@ -72,7 +72,9 @@ def _check_server(config: Config, server: ScoringServer) -> None:
             "the log-probabilities of a server are those of temperature 1: set agent.temperature "
             f"to 1, it is {config.agent.temperature:g}, or give the teacher's folder"
         )
-    style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
+    style = prompts.load(
+        config.agent.style, config.env.id, config.agent.tool_format, config.env.kwargs
+    )
     if style.shows_image:
         raise ConfigError(
             f"the prompt style {style.name} shows an image, and a teacher on a server takes only "

@@ -30,10 +30,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import jinja2
@@ -164,10 +165,16 @@ class PromptStyle:
         return parts
 
 
-def load(style: str, env_id: str, tool_format: str = "hermes") -> PromptStyle:
+def load(
+    style: str,
+    env_id: str,
+    tool_format: str = "hermes",
+    kwargs: Mapping[str, Any] = MappingProxyType({}),
+) -> PromptStyle:
     """Return the style's template for an environment, or its default one.
 
-    `tool_format` is the format of tool calls; only the style `tools` uses it. Raises `ConfigError`
+    `tool_format` is the format of tool calls, and `kwargs` are the environment's arguments, which
+    its tools may depend on; only the style `tools` uses them. Raises `ConfigError`
     if there is no such style or format, or the style's file has no parser line.
     """
     for folder in _folders(env_id):
@@ -176,7 +183,7 @@ def load(style: str, env_id: str, tool_format: str = "hermes") -> PromptStyle:
             loaded = _compile(path, f"{folder}/{style}")
             if loaded.parser != "tools":
                 return loaded
-            return replace(loaded, tools=tool_calls.parser_of(env_id, tool_format))
+            return replace(loaded, tools=tool_calls.parser_of(env_id, tool_format, kwargs))
     known = sorted({path.stem for path in _FOLDER.glob("*/*.jinja") if "." not in path.stem})
     raise ConfigError(f"unknown prompt style {style!r}: expected one of {', '.join(known)}")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
+from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tools import ANY_ACTION, BadCall, ToolCall, Tools
 from agentgyms.models.types import ServedCall
@@ -77,12 +79,20 @@ class ToolParser:
         return [self.tools.typed(call) for call in calls] if self.format.untyped else calls
 
 
-def parser_of(env_id: str, format_name: str) -> ToolParser:
-    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here."""
+def parser_of(
+    env_id: str, format_name: str, kwargs: Mapping[str, Any] = MappingProxyType({})
+) -> ToolParser:
+    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here.
+
+    `kwargs` are the environment's arguments.
+    """
+    tools = ANY_ACTION
     try:
-        tools = getattr(find_maker(env_id)[0], "tools", ANY_ACTION)
+        maker, registered = find_maker(env_id)
+        if isinstance(maker, type) and issubclass(maker, TextEnv):
+            tools = maker.tools_of({**registered, **kwargs})
     except BadOption:  # only its maker knows what it is
-        tools = ANY_ACTION
+        pass
     name = "hermes" if format_name == "auto" else format_name
     return ToolParser(tools, FORMATS.get(name), name)
 

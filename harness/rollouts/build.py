@@ -26,7 +26,7 @@ def make_agent(
     sampling = Sampling(temperature, own.answer_tokens, max_thought_tokens=own.max_thought_tokens)
     return Agent(
         completer,
-        prompts.load(own.style, config.env.id, own.tool_format),
+        prompts.load(own.style, config.env.id, own.tool_format, config.env.kwargs),
         sampling,
         own.window,
         own.context,

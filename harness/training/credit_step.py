@@ -109,7 +109,9 @@ def make_credit(
         estimator=method.estimator,
         credit=settings,
         processes=processes,
-        style=prompts.load(config.agent.style, config.env.id, config.agent.tool_format),
+        style=prompts.load(
+            config.agent.style, config.env.id, config.agent.tool_format, config.env.kwargs
+        ),
     )
     return CreditAssignment(config, method, settings, context)
 

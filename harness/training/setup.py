@@ -271,7 +271,9 @@ def _load(path: str, config: Config) -> Policy:
     own = config.policy
     policy = Policy.load(path, own.device, precision=own.precision, attention=own.attention)
     _set_up(policy, config)
-    style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
+    style = prompts.load(
+        config.agent.style, config.env.id, config.agent.tool_format, config.env.kwargs
+    )
     if style.shows_image and policy.vision is None:
         raise text_only_error(config.policy.model, style.name)
     if config.agent.context != "window":

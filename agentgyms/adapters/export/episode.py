@@ -49,8 +49,10 @@ class Episode:
     @cached_property
     def tools(self) -> Tools:
         """The environment's tools; a single one, `act`, if the environment is not built in."""
-        env_id = self.recording.header["env_id"]
-        return env_class(env_id).tools if env_id in ENVIRONMENTS else ANY_ACTION
+        header = self.recording.header
+        if header["env_id"] not in ENVIRONMENTS:
+            return ANY_ACTION
+        return env_class(header["env_id"]).tools_of(header["kwargs"])
 
     @property
     def provenance(self) -> Mapping[str, Any]:

@@ -2,5 +2,5 @@
 
 Takes what the agent says to a customer and the tools that it calls; returns the customer's answers
 and the tools' results. The reward reads the database's end state and the facts told. `shop` is the
-generated domain.
+generated domain, `official` has the benchmark's own.
 """

@@ -29,6 +29,7 @@ from agentgyms.core.errors import BadOption, BadRequest
 from agentgyms.core.images import MAX_PIXELS
 from agentgyms.core.spaces import UnicodeText
 from agentgyms.core.tasks import Task
+from agentgyms.core.tools import ANY_ACTION, Tools
 from agentgyms.remote.protocol.messages import MAX_OFFSET, Description, Tasks
 
 PROTOCOL: Final = "1"
@@ -135,8 +136,22 @@ def describe(env: Any) -> dict[str, Any]:
             parties=dict(env.parties),
             data_source=env.data_source,
             stochastic=env.stochastic,
+            tools=env.tools.plain,
         )
     )
+
+
+def read_tools(env_id: str, description: Description) -> Tools:
+    """Return the tools of a server's environment; `ANY_ACTION` if an older server tells none.
+
+    Raises `BadRequest` if they are damaged.
+    """
+    if description.tools in ([], ANY_ACTION.plain):
+        return ANY_ACTION
+    try:
+        return Tools.from_plain(description.tools)
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as e:
+        raise BadRequest(f"the server's tools of {env_id} are damaged: {e}") from e
 
 
 def write_space(space: Space[Any]) -> dict[str, Any]:

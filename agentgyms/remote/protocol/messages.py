@@ -178,6 +178,7 @@ class Description:
         parties: The others in an episode, by role: a partner, a judge.
         data_source: The source of the tasks; "" if nobody knows.
         stochastic: Whether chance takes part in turns.
+        tools: The actions as tools: each with `name`, `description`, `action` and `arguments`.
     """
 
     split: str
@@ -191,6 +192,7 @@ class Description:
     action_space: Annotated[dict[str, Any], "Space"]
     parties: dict[str, str] = field(default_factory=dict)
     stochastic: bool = False
+    tools: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

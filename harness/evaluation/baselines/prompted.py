@@ -47,7 +47,10 @@ class Baseline:
         self._model, self._agent, self._env_id = config.model, agent, config.env.id
         self._completer, self._examples = completer, tuple(examples)
         self._style = prompts.load(
-            _required(agent.style, "agent.style"), config.env.id, agent.tool_format
+            _required(agent.style, "agent.style"),
+            config.env.id,
+            agent.tool_format,
+            config.env.kwargs,
         )
         self._sampling = Sampling(
             _required(sampling.temperature, "sampling.temperature"),

