@@ -7,6 +7,7 @@ whether it failed, and the hash of the database after each episode.
 import contextlib
 import importlib
 import json
+import os
 import sys
 
 
@@ -17,17 +18,33 @@ def played(domain, episodes):
         logger.remove()
         from tau2.data_model.message import ToolCall
 
-        module = importlib.import_module(f"tau2.domains.{domain}.environment")
-        db = module.get_environment().tools.db
-        kind, records = type(db), db.model_dump()
-    for calls in episodes:
-        env = module.get_environment(db=kind.model_validate(records))
+        env = importlib.import_module(f"tau2.domains.{domain}.environment").get_environment()
+
+    def episode(calls):
         results = []
         for name, arguments in calls:
             call = ToolCall(id="x", name=name, arguments=arguments, requestor="assistant")
             reply = env.get_response(call)
             results.append([reply.content, reply.error])
-        yield {"results": results, "hash": env.get_db_hash()}
+        return {"results": results, "hash": env.get_db_hash()}
+
+    # a child each, whose database is the file's: to read or copy it takes seconds
+    return [in_child(episode, calls) for calls in episodes]
+
+
+def in_child(function, *given):
+    """Return the JSON value that a function returns in a copy of this process."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        with os.fdopen(writer, "w") as file:
+            json.dump(function(*given), file)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        answer = json.load(file)
+    os.waitpid(child, 0)
+    return answer
 
 
 def rewards(domain, tasks):
@@ -83,7 +100,7 @@ if __name__ == "__main__":
         with contextlib.redirect_stdout(sys.stderr):
             answer = arguments(asked["arguments"])
     elif "episodes" in asked:
-        answer = list(played(asked["domain"], asked["episodes"]))
+        answer = played(asked["domain"], asked["episodes"])
     else:
         with contextlib.redirect_stdout(sys.stderr):
             answer = list(rewards(asked["domain"], asked["tasks"]))
