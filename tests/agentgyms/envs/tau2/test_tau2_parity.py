@@ -18,7 +18,7 @@ from tests.agentgyms.envs.tau2.random_calls import Caller
 
 pytestmark = pytest.mark.tau2
 
-EPISODES, CALLS = 50, 60
+EPISODES, CALLS = 20, 150
 FIND = "import importlib.util as u; print(u.find_spec('tau2').submodule_search_locations[0])"
 
 
