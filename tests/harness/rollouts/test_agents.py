@@ -90,7 +90,7 @@ def test_styles_are_versioned_and_unknown_ones_refused():
     assert compact.version != prompts.load("think", CORRIDOR).version
     with pytest.raises(
         ConfigError,
-        match="unknown prompt style 'terse': expected one of chat, compact, direct, look, think",
+        match="unknown prompt style 'terse': expected one of chat, compact, direct, look, see",
     ):
         prompts.load("terse", CORRIDOR)
     with pytest.raises(ConfigError, match="window must be 0 or more"):
