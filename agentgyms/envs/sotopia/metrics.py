@@ -14,7 +14,6 @@ def episode_metrics(simulator: DialogueSimulator, state: DialogueState) -> dict[
     """Return the metrics of an episode so far; ratings are nan before the end."""
     learner = simulator.encounter.seat
     own, other = rating(state, learner), rating(state, 1 - learner)
-    usage = state.usage
     return {
         **{name: float(own.scores[name]) if own else math.nan for name in RANGES},
         "overall": own.overall if own else math.nan,
@@ -25,10 +24,7 @@ def episode_metrics(simulator: DialogueSimulator, state: DialogueState) -> dict[
         "partner_turn": float(simulator.acting(state) != learner),
         "malformed_turns": float(state.malformed),
         "partner_malformed": float(state.partner_malformed),
-        "model_calls": float(usage.calls),
-        "model_prompt_tokens": float(usage.prompt),
-        "model_response_tokens": float(usage.response),
-        "cost": float(usage.cost),
+        **state.usage.metrics(),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from agentgyms.envs.sotopia.dialogue import Act, Dialogue, Rules
 from agentgyms.envs.sotopia.profiles import Encounter
+from agentgyms.models.usage import NO_USAGE, Usage
 
 RANGES: Final[Mapping[str, tuple[int, int]]] = {
     "believability": (0, 10),
@@ -23,30 +24,12 @@ RANGES: Final[Mapping[str, tuple[int, int]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens, calls and cost of models, in the currency of the prices; nan without prices."""
-
-    prompt: int = 0
-    response: int = 0
-    calls: int = 0
-    cost: float = 0.0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt + other.prompt,
-            self.response + other.response,
-            self.calls + other.calls,
-            self.cost + other.cost,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class PartnerReply:
     """A partner's act in one turn; `NOTHING` if it is malformed, the retry included."""
 
     act: Act
     malformed: bool = False
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +51,7 @@ class Verdict:
 
     ratings: tuple[Rating, Rating] | None
     reason: str = ""
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
 
 
 class Partner(Protocol):

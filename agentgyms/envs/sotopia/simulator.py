@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from agentgyms.envs.sotopia.dialogue import Act, Ending, Rules, Turn
-from agentgyms.envs.sotopia.partner_judge import Judge, Partner, Usage, Verdict
+from agentgyms.envs.sotopia.partner_judge import Judge, Partner, Verdict
 from agentgyms.envs.sotopia.profiles import Encounter
-
-_NO_USAGE: Final = Usage()
+from agentgyms.models.usage import NO_USAGE, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class DialogueState:
     malformed: int = 0
     partner_malformed: int = 0
     feedback_texts: tuple[str, str] = ("", "")
-    usage: Usage = _NO_USAGE
+    usage: Usage = NO_USAGE
     verdict: Verdict | None = None
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from agentgyms.envs.sotopia import action_parsing
 from agentgyms.envs.sotopia.dialogue import Act, Ending, Turn
-from agentgyms.envs.sotopia.partner_judge import RANGES, Rating, Usage, Verdict
+from agentgyms.envs.sotopia.partner_judge import RANGES, Rating, Verdict
 from agentgyms.envs.sotopia.simulator import DialogueSimulator, DialogueState
+from agentgyms.models.usage import Usage
 
 
 def write(state: DialogueState, seed: int) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def write(state: DialogueState, seed: int) -> dict[str, Any]:
         "malformed": state.malformed,
         "partner_malformed": state.partner_malformed,
         "refusals": list(state.feedback_texts),
-        "spent": _write_usage(state.usage),
+        "spent": state.usage.to_json(),
         "verdict": None if verdict is None else _write_verdict(verdict),
     }
 
@@ -44,7 +44,7 @@ def read(value: Any, simulator: DialogueSimulator) -> DialogueState:
         malformed=_count(value["malformed"], "'malformed'"),
         partner_malformed=_count(value["partner_malformed"], "'partner_malformed'"),
         feedback_texts=_read_feedback_texts(value["refusals"]),
-        usage=_read_usage(value["spent"]),
+        usage=Usage.from_json(value["spent"]),
         verdict=None if verdict is None else _read_verdict(verdict),
     )
     _check(state, simulator)
@@ -79,30 +79,17 @@ def _read_feedback_texts(value: Any) -> tuple[str, str]:
     return first, second
 
 
-def _write_usage(usage: Usage) -> list[Any]:
-    cost = usage.cost if math.isfinite(usage.cost) else None
-    return [usage.prompt, usage.response, usage.calls, cost]
-
-
-def _read_usage(value: Any) -> Usage:
-    *counts, cost = value
-    prompt, response, calls = (_count(count, "a part of 'spent'") for count in counts)
-    if cost is not None and (type(cost) is not float or not 0 <= cost < math.inf):
-        raise ValueError(f"a cost is a number or null, got {cost!r:.80}")
-    return Usage(prompt, response, calls, math.nan if cost is None else cost)
-
-
 def _write_verdict(verdict: Verdict) -> dict[str, Any]:
     ratings = verdict.ratings
     plain = ratings and [[dict(one.scores), dict(one.reasons)] for one in ratings]
-    return {"ratings": plain, "reason": verdict.reason, "spent": _write_usage(verdict.usage)}
+    return {"ratings": plain, "reason": verdict.reason, "spent": verdict.usage.to_json()}
 
 
 def _read_verdict(value: Any) -> Verdict:
     ratings, reason = value["ratings"], value["reason"]
     if type(reason) is not str:
         raise TypeError(f"a reason is a text, got {reason!r:.80}")
-    usage = _read_usage(value["spent"])
+    usage = Usage.from_json(value["spent"])
     if ratings is None:
         return Verdict(None, reason, usage)
     first, second = (_read_rating(*rating) for rating in ratings)

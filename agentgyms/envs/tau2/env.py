@@ -124,7 +124,7 @@ class Tau2Env(TextEnv):
             self._arguments["data_path"] = path
         self.tools = self.tools_of(self._arguments)
         self._game = OfficialGame(domain, path) if official else ShopGame()
-        self.data_version, self.parties = self._game.version, {"user": self._game.customer}
+        self.data_version, self.parties = self._game.version, {"partner": self._game.customer}
 
     @classmethod
     def tools_of(cls, arguments: Mapping[str, Any]) -> Tools:

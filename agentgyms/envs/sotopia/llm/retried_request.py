@@ -9,9 +9,9 @@ from agentgyms.core.errors import PromptTooLong
 from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.action_parsing import ParseFailure
 from agentgyms.envs.sotopia.llm import prompts
-from agentgyms.envs.sotopia.partner_judge import Usage
 from agentgyms.models.sync_client import SyncChatClient
 from agentgyms.models.types import Message
+from agentgyms.models.usage import Usage
 
 _SEEDS: Final = 2**31
 

@@ -260,5 +260,5 @@ def test_wrong_arguments_are_named():
     env = Tau2Env(families=["several", "cancel", "cancel"], split="valid")
     assert env.tasks.families() == {"cancel": 15, "several": 15}
     assert env.arguments["families"] == ["cancel", "several"]
-    assert (env.data_source, dict(env.parties)) == ("generated", {"user": "scripted-v1"})
+    assert (env.data_source, dict(env.parties)) == ("generated", {"partner": "scripted-v1"})
     assert service.FORMS[0] == "say: <words>"

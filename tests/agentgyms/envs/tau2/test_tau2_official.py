@@ -73,7 +73,7 @@ def test_splits_and_names(env, folder):
     assert list(env.tasks) == ["0", "1", "2", "3"]
     # in the order of the tasks' file
     assert list(Tau2Env(domain="retail", data_path=folder).tasks) == ["0", "1"]
-    assert (env.data_source, env.parties) == ("official", {"user": "scripted-instructions-v1"})
+    assert (env.data_source, env.parties) == ("official", {"partner": "scripted-instructions-v1"})
     assert env.data_version.startswith("official-retail-")
     assert env.max_turns == 100
     assert Tau2Env.data_source_of({"domain": ["retail"]}) == "generated"
