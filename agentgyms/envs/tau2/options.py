@@ -11,6 +11,10 @@ from agentgyms.data import datasets
 from agentgyms.envs.tau2.official.files import DOMAINS, SPLITS
 from agentgyms.envs.tau2.shop import tasks
 
+SCRIPTED: Final = "scripted"
+"""The customer that is a program."""
+
+_MODEL: Final = '"name@http://host:8000/v1", or a mapping with name and url'
 _SOURCES: Final = ("generated", "official")
 
 
@@ -41,6 +45,18 @@ def check_path(domain: str, data_path: Any) -> str | None:
     if path is not None and domain == "shop":
         raise BadOption("data_path is for the domains 'retail' and 'airline': leave it out")
     return path
+
+
+def check_customer(domain: str, customer: Any) -> None:
+    """Raise `BadOption` unless the customer is the scripted one, or a model where one can be."""
+    is_word = isinstance(customer, str) and "@" not in customer
+    if is_word and customer != SCRIPTED:
+        raise BadOption(f"customer must be 'scripted', or a model: {_MODEL}; got {customer[:24]!r}")
+    if domain == "shop" and customer != SCRIPTED:
+        raise BadOption(
+            "the customer of the domain 'shop' is a program: a model needs domain 'retail' or "
+            "'airline'"
+        )
 
 
 def check_families(domain: str, families: Any) -> tuple[str, ...]:

@@ -8,51 +8,24 @@ from typing import Any, Final, NamedTuple
 
 from agentgyms.core.outcome import MAX_ACTION, Feedback
 from agentgyms.core.tools import BadCall, ToolCall
-from agentgyms.envs.tau2.official import calls, customer
+from agentgyms.envs.tau2.official import calls
+from agentgyms.envs.tau2.official.customer import Customer, Heard
 from agentgyms.envs.tau2.official.database import CallError, Database, Tables, same
 from agentgyms.envs.tau2.official.files import Domain, GoldCall, OfficialTask
 from agentgyms.envs.tau2.official.retail import REASONS
+from agentgyms.envs.tau2.official.state import State
 from agentgyms.envs.tau2.official.tools import TOOLS
-
-MOST_ERRORS: Final = 10
-"""Calls that fail until the benchmark ends an episode."""
 
 ASK: Final = "say: May I have your name and zip code, or your email?"
 CONFIRM: Final = "say: Shall I proceed?"
 MORE: Final = "say: Please tell me more."
 CLOSE: Final = "say: Is there anything else?"
 
+UNHEARD: Final = "unrated: the conversation has become too long for the customer's model"
+
+_TOO_LATE: Final = "the conversation was over before it"
 _SAY: Final = "say:"
 _TRANSFER: Final = "transfer_to_human_agents"
-
-
-class State(NamedTuple):
-    """The state of a conversation.
-
-    Attributes:
-        changes: The records that are not as at the beginning.
-        facts: For each fact whether the agent has said it.
-        made: The calls of the solution that were made, by their places.
-        opened: The records that were looked up or changed, as `table:key`.
-        told: The pieces that the customer has told.
-        transferred: Whether the customer is handed over.
-        errors: How many calls failed.
-        over: Whether the customer is done.
-    """
-
-    changes: Tables
-    facts: tuple[bool, ...]
-    made: frozenset[int]
-    opened: frozenset[str]
-    told: frozenset[str]
-    transferred: bool = False
-    errors: int = 0
-    over: bool = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether the episode is over, by the customer or by too many errors."""
-        return self.over or self.errors >= MOST_ERRORS
 
 
 class Turn(NamedTuple):
@@ -65,22 +38,27 @@ class Turn(NamedTuple):
     reason: str = ""
 
 
-def begin(domain: Domain, task: OfficialTask) -> Turn:
-    """Return the first state, and the policy with the customer's first words."""
-    heard = customer.begin(task.pieces)
+def begin(domain: Domain, task: OfficialTask, customer: Customer, seed: int) -> Turn:
+    """Return the first state, and the policy with the customer's first words.
+
+    `EnvUnavailable` if the customer is a model that does not respond.
+    """
+    heard = customer.begin(task, seed)
     nothing: Tables = {table: {} for table in domain.base}
     facts = (False,) * len(task.facts)
-    state = State(nothing, facts, frozenset(), frozenset(), heard.told)
-    return Turn(state, f"{domain.policy}\n\nCustomer: {heard.words}", "")
+    state = _heard(State(nothing, facts, frozenset(), frozenset(), frozenset(), seed=seed), heard)
+    return Turn(state, f"{domain.policy}\n\n{heard.before}Customer: {heard.words}", "")
 
 
-def step(domain: Domain, task: OfficialTask, state: State, action: str) -> Turn:
-    """Say something, or make a call."""
+def step(domain: Domain, task: OfficialTask, customer: Customer, state: State, action: str) -> Turn:
+    """Say something, or make a call; the errors are those of `begin`."""
     text = action.strip()
     if len(action) > MAX_ACTION:
         text = ""  # what is left of it is another action
+    if state.ended:  # a model has ended it with its first words
+        return Turn(state, f"Nothing happens: {_TOO_LATE}.", text, Feedback.NO_EFFECT, _TOO_LATE)
     if text.startswith(_SAY) and text[len(_SAY) :].strip():
-        return _say(task, state, text[len(_SAY) :].strip())
+        return _say(task, customer, state, text[len(_SAY) :].strip())
     try:
         call = TOOLS[domain.name].read(text)
     except BadCall as e:
@@ -89,17 +67,30 @@ def step(domain: Domain, task: OfficialTask, state: State, action: str) -> Turn:
     return _call(domain, task, state, call)
 
 
-def _say(task: OfficialTask, state: State, words: str) -> Turn:
+def _say(task: OfficialTask, customer: Customer, state: State, words: str) -> Turn:
     said = words.lower().replace(",", "")
     facts = tuple(
         known or fact.lower() in said for known, fact in zip(state.facts, task.facts, strict=True)
     )
-    heard = customer.hear(task.pieces, state.told, words, transferred=state.transferred)
-    after = state._replace(facts=facts, told=heard.told, over=heard.over)
+    heard = customer.hear(task, state, words)
+    after = _heard(state._replace(facts=facts), heard)
     turn = Turn(after, f"Customer: {heard.words}", f"{_SAY} {words}")
+    if heard.unheard:
+        return turn._replace(seen="", reason=UNHEARD)
     if heard.nothing_new and after == state:
         return turn._replace(feedback=Feedback.NO_EFFECT, reason="nothing changed")
     return turn
+
+
+def _heard(state: State, heard: Heard) -> State:
+    """Return the state after the customer's answer."""
+    return state._replace(
+        told=heard.told,
+        over=heard.over,
+        said=heard.said,
+        unheard=heard.unheard,
+        usage=state.usage + heard.usage,
+    )
 
 
 def _call(domain: Domain, task: OfficialTask, state: State, call: ToolCall) -> Turn:
@@ -245,60 +236,5 @@ def expert_action(domain: Domain, task: OfficialTask, state: State) -> str:
         if not last and not all(state.facts):
             untold = [fact for fact, told in zip(task.facts, state.facts, strict=True) if not told]
             return f"{_SAY} {'; '.join(untold)}"
-    return CLOSE if set(task.pieces) <= state.told or state.transferred else MORE
-
-
-def write(state: State) -> dict[str, Any]:
-    """Return a state as JSON values."""
-    return {
-        "changes": {table: dict(records) for table, records in state.changes.items()},
-        "facts": list(state.facts),
-        "made": sorted(state.made),
-        "opened": sorted(state.opened),
-        "told": sorted(state.told),
-        "transferred": state.transferred,
-        "errors": state.errors,
-        "over": state.over,
-    }
-
-
-def read(value: Any, domain: Domain, task: OfficialTask) -> State:
-    """Return the state in a value that `write` returned.
-
-    Raises `LookupError`, `TypeError` or `ValueError` if it is no state of this task.
-    """
-    db = Database(domain.base, checked_changes(domain, value["changes"]))
-    facts, errors = tuple(value["facts"]), value["errors"]
-    flags = [*facts, value["transferred"], value["over"]]
-    if len(facts) != len(task.facts) or any(type(one) is not bool for one in flags):
-        raise ValueError("'facts', 'transferred' and 'over' are no truth values of this task")
-    if type(errors) is not int or not 0 <= errors <= MOST_ERRORS:
-        raise ValueError(f"'errors' must be from 0 to {MOST_ERRORS}, got {errors!r:.40}")
-    made, told, opened = (frozenset(value[name]) for name in ("made", "told", "opened"))
-    if any(type(one) is not str for one in opened | told):
-        raise TypeError("'opened' and 'told' are texts")
-    if not made <= set(range(len(task.calls))) or not told <= set(task.pieces):
-        raise ValueError("'made' or 'told' is not of this task")
-    for name in opened:
-        table, _, key = name.partition(":")
-        if table not in domain.base or not db.has(table, key):
-            raise ValueError(f"'opened' names what is not there: {name!r:.80}")
-    rest = (value["transferred"], errors, value["over"])
-    return State(db.changes, facts, made, opened, told, *rest)
-
-
-def checked_changes(domain: Domain, value: Any) -> Tables:
-    """Return changed records from a snapshot, whose fields must be those of their tables."""
-    found = {table: value[table] for table in domain.base}
-    if not all(isinstance(one, dict) for records in found.values() for one in (records,)):
-        raise TypeError("'changes' are no records")
-    return {table: _records(domain.name, table, found[table]) for table in found}
-
-
-def _records(domain: str, table: str, value: Any) -> dict[str, dict[str, Any]]:
-    found = {key: dict(record) for key, record in value.items()}
-    for key, record in found.items():
-        # read again, it must be as it was: but for whole numbers where the benchmark has floats
-        if calls.readers(domain)[table](record) != record:
-            raise ValueError(f"'changes' has no record of {table}: {key!r:.80}")
-    return found
+    is_done = bool(state.said) or set(task.pieces) <= state.told  # a model ends when it likes
+    return CLOSE if is_done or state.transferred else MORE

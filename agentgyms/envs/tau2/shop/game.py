@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from agentgyms.core import keys
 from agentgyms.core.outcome import MAX_ACTION, Feedback, Outcome
 from agentgyms.core.tasks import Task, TaskSet
@@ -61,7 +63,7 @@ class ShopGame:
         found = tasks.task_list(split)
         return TaskSet(split, [task for task in found if task.family in families])
 
-    def begin(self, task: Task) -> Outcome:
+    def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
         """Start with the policy and the customer's first words."""
         self.shop = tasks.shop_task(task.task_id)
         self._state, words = service.begin(self.shop)

@@ -95,8 +95,22 @@ TASKS = [
 SPLITS = {"train": ["1", "0"], "test": ["2", "3"], "base": ["0", "1", "2", "3"]}
 
 
+GUIDELINES = "Play a customer.\n\nSay ###STOP### when you are done."
+SCENARIO = """Instructions:
+\tDomain: retail
+\tReason for call:
+\t\tYou want to cancel order #W1.
+\tKnown info:
+\t\tYou are Ada Lovelace in 00100.
+\tTask instructions:
+\t\tYou are in a hurry."""
+"""The instructions of the tasks, in the form in which the benchmark's user gets them."""
+
+
 def write(folder, *, tasks=TASKS, database=RETAIL):
     """Write the data and return the folder."""
+    (folder / "tau2" / "user_simulator").mkdir(parents=True)
+    (folder / "tau2" / "user_simulator" / "simulation_guidelines.md").write_text(GUIDELINES)
     home = folder / "tau2" / "domains" / "retail"
     home.mkdir(parents=True)
     for name, value in (("db", database), ("tasks", tasks), ("split_tasks", SPLITS)):

@@ -1,0 +1,122 @@
+"""The state of a conversation of an official task, and its JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from agentgyms.envs.tau2.official import calls
+from agentgyms.envs.tau2.official.database import Database, Tables
+from agentgyms.envs.tau2.official.files import Domain, OfficialTask
+from agentgyms.models.usage import NO_USAGE, Usage
+
+MOST_ERRORS: Final = 10
+"""Calls that fail until the benchmark ends an episode."""
+
+
+class State(NamedTuple):
+    """The state of a conversation.
+
+    Attributes:
+        changes: The records that are not as at the beginning.
+        facts: For each fact whether the agent has said it.
+        made: The calls of the solution that were made, by their places.
+        opened: The records that were looked up or changed, as `table:key`.
+        told: The pieces that the scripted customer has told.
+        transferred: Whether the customer is handed over.
+        errors: How many calls failed.
+        over: Whether the customer is done.
+        said: What a model as the customer and the agent have said in turn, the customer first.
+        seed: The seed of the model's requests.
+        unheard: Whether the conversation has become too long for the model.
+        usage: The model's tokens, calls and cost; no part of the state's key.
+    """
+
+    changes: Tables
+    facts: tuple[bool, ...]
+    made: frozenset[int]
+    opened: frozenset[str]
+    told: frozenset[str]
+    transferred: bool = False
+    errors: int = 0
+    over: bool = False
+    said: tuple[str, ...] = ()
+    seed: int = 0
+    unheard: bool = False
+    usage: Usage = NO_USAGE
+
+    @property
+    def ended(self) -> bool:
+        """Whether the episode is over, by the customer or by too many errors."""
+        return self.over or self.unheard or self.errors >= MOST_ERRORS
+
+
+def write(state: State) -> dict[str, Any]:
+    """Return a state as JSON values."""
+    return {
+        "changes": {table: dict(records) for table, records in state.changes.items()},
+        "facts": list(state.facts),
+        "made": sorted(state.made),
+        "opened": sorted(state.opened),
+        "told": sorted(state.told),
+        "transferred": state.transferred,
+        "errors": state.errors,
+        "over": state.over,
+        "said": list(state.said),
+        "seed": state.seed,
+        "unheard": state.unheard,
+        "spent": state.usage.to_json(),
+    }
+
+
+def read(value: Any, domain: Domain, task: OfficialTask, *, is_model: bool) -> State:
+    """Return the state in a value that `write` returned; `is_model`: the customer is one.
+
+    Raises `LookupError`, `TypeError` or `ValueError` if it is no state of this task.
+    """
+    db = Database(domain.base, _changes(domain, value["changes"]))
+    facts, errors = tuple(value["facts"]), value["errors"]
+    flags = [*facts, value["transferred"], value["over"], value["unheard"]]
+    if len(facts) != len(task.facts) or any(type(one) is not bool for one in flags):
+        raise ValueError("'facts', 'transferred', 'over' or 'unheard' is no truth value")
+    if type(errors) is not int or not 0 <= errors <= MOST_ERRORS:
+        raise ValueError(f"'errors' must be from 0 to {MOST_ERRORS}, got {errors!r:.40}")
+    made, told, opened = (frozenset(value[name]) for name in ("made", "told", "opened"))
+    if any(type(one) is not str for one in opened | told):
+        raise TypeError("'opened' and 'told' are texts")
+    if not made <= set(range(len(task.calls))) or not told <= set(task.pieces):
+        raise ValueError("'made' or 'told' is not of this task")
+    for name in opened:
+        table, _, key = name.partition(":")
+        if table not in domain.base or not db.has(table, key):
+            raise ValueError(f"'opened' names what is not there: {name!r:.80}")
+    rest = (value["transferred"], errors, value["over"])
+    said, seed = _said(value, is_model=is_model)
+    usage = Usage.from_json(value["spent"])
+    return State(db.changes, facts, made, opened, told, *rest, said, seed, value["unheard"], usage)
+
+
+def _said(value: Any, *, is_model: bool) -> tuple[tuple[str, ...], int]:
+    """Return the conversation with a model and its seed, which a scripted customer has not."""
+    said, seed = tuple(value["said"]), value["seed"]
+    if any(type(one) is not str for one in said) or type(seed) is not int or seed < 0:
+        raise TypeError("'said' are texts, and 'seed' is a whole number of at least 0")
+    if is_model != (len(said) % 2 == 1) or (not is_model and (said or seed or value["unheard"])):
+        raise ValueError("'said', 'seed' or 'unheard' is of another customer")
+    return said, seed
+
+
+def _changes(domain: Domain, value: Any) -> Tables:
+    """Return changed records from a snapshot, whose fields must be those of their tables."""
+    found = {table: value[table] for table in domain.base}
+    if not all(isinstance(one, dict) for one in found.values()):
+        raise TypeError("'changes' are no records")
+    return {table: _records(domain.name, table, found[table]) for table in found}
+
+
+def _records(domain: str, table: str, value: Any) -> dict[str, dict[str, Any]]:
+    found = {key: dict(record) for key, record in value.items()}
+    for key, record in found.items():
+        # read again, it must be as it was: but for whole numbers where the benchmark has floats
+        if calls.readers(domain)[table](record) != record:
+            raise ValueError(f"'changes' has no record of {table}: {key!r:.80}")
+    return found
