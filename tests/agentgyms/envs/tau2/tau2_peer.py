@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import sys
+from types import ModuleType, SimpleNamespace
 
 
 def played(domain, episodes):
@@ -84,6 +85,70 @@ def rewards(domain, tasks):
         yield reward
 
 
+def talks(domain, talks):
+    """Return what the package's user asks its model in conversations, and why each ends.
+
+    A conversation is a task, what the agent says, and the model's answers: the package's loop and
+    user run, and `litellm`, which sends requests, gives these answers.
+    """
+    asked, answers = [], []
+
+    def completion(*, messages, **settings):
+        asked.append([messages, settings.get("tools"), settings["temperature"], settings["seed"]])
+        message = SimpleNamespace(role="assistant", content=answers.pop(0), tool_calls=None)
+        choice = SimpleNamespace(message=message, finish_reason="stop", to_dict=dict)
+        return SimpleNamespace(choices=[choice], model="m", get=lambda _: None)
+
+    fake = ModuleType("litellm")
+    fake.completion, fake.completion_cost = completion, lambda **_: 0.0
+    fake.disable_cache = lambda: None
+    caching, main = ModuleType("litellm.caching.caching"), ModuleType("litellm.main")
+    caching.Cache = main.ModelResponse = main.Usage = object
+    sys.modules |= {"litellm": fake, "litellm.caching.caching": caching, "litellm.main": main}
+    sys.modules["litellm.caching"] = ModuleType("litellm.caching")
+    from tau2.agent.base import BaseAgent
+    from tau2.config import DEFAULT_LLM_ARGS_USER
+    from tau2.data_model.message import AssistantMessage
+    from tau2.orchestrator.orchestrator import Orchestrator
+    from tau2.user.user_simulator import UserSimulator
+
+    class Agent(BaseAgent):
+        def __init__(self, lines):
+            self.lines = [*lines]
+
+        def get_init_state(self, message_history=None):
+            return None
+
+        def generate_next_message(self, message, state):
+            return AssistantMessage(role="assistant", content=self.lines.pop(0), cost=0.0), state
+
+        def set_seed(self, seed):
+            pass
+
+        def stop(self, message=None, state=None):
+            pass
+
+    module = importlib.import_module(f"tau2.domains.{domain}.environment")
+    env, known = module.get_environment(), {task.id: task for task in module.get_tasks()}
+    try:  # as the package's `run_task` does
+        tools = env.get_user_tools()
+    except Exception:
+        tools = None
+    told = []
+    for task_id, lines, said in talks:
+        asked.clear()
+        answers[:] = said
+        given = {"llm": "m", "llm_args": DEFAULT_LLM_ARGS_USER}
+        user = UserSimulator(tools=tools, instructions=str(known[task_id].user_scenario), **given)
+        run = Orchestrator(domain, Agent(lines), user, env, known[task_id], seed=7).run()
+        requests = [
+            [[(one["role"], one["content"]) for one in messages], *rest]
+            for messages, *rest in asked
+        ]
+        told.append([requests, run.termination_reason])
+    return told
+
+
 def arguments(domain):
     """Return the names of each tool's arguments, and which are required."""
     module = importlib.import_module(f"tau2.domains.{domain}.environment")
@@ -99,6 +164,9 @@ if __name__ == "__main__":
     if "arguments" in asked:
         with contextlib.redirect_stdout(sys.stderr):
             answer = arguments(asked["arguments"])
+    elif "talks" in asked:
+        with contextlib.redirect_stdout(sys.stderr):
+            answer = talks(asked["domain"], asked["talks"])
     elif "episodes" in asked:
         answer = played(asked["domain"], asked["episodes"])
     else:

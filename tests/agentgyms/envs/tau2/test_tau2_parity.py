@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from chat_server import ChatServer
 
 from agentgyms.core.tools import ToolCall
 from agentgyms.envs.tau2.env import Tau2Env
@@ -134,3 +135,42 @@ def test_rewards_are_the_packages(name, data_path):
             rewards.append(reward)
     assert peer(domain=name, tasks=played_tasks) == rewards
     assert 0 < sum(rewards) < len(rewards)
+
+
+@pytest.mark.parametrize("name", files.DOMAINS)
+def test_a_model_as_the_customer_is_asked_what_the_packages_user_is(name, data_path):
+    stops, answers, talks, own = ["###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###"], [], [], []
+    with ChatServer(lambda _: answers.pop(0)) as server:
+        asked = {"name": server.model, "url": server.url, "cache": False}
+        env = Tau2Env(domain=name, split="base", data_path=data_path, customer=asked)
+        for seed, task_id in enumerate(env.tasks):
+            chance = random.Random(seed)
+            lines = [f"Line {i}:\n{{x}} ###STOP###" for i in range(chance.randrange(4))]
+            said = [f"Well {i}. {{y}}\t### STOP" for i in range(len(lines))]
+            said.append(
+                chance.choice(["", "So "]) + chance.choice(stops) + chance.choice(["", "."])
+            )
+            talks.append([task_id, lines, said])
+            answers[:], first = said, len(server.requests)
+            env.reset(seed=seed, options={"task_id": task_id})
+            for line in lines or ["Too late."]:
+                over = env.step(f"say: {line}")[2]
+            assert (answers, over) == ([], True)
+            bodies = [one.body for one in server.requests[first:]]
+            own.append(
+                [
+                    [
+                        [[[one["role"], one["content"]] for one in body["messages"]], None]
+                        for body in bodies
+                    ],
+                    {body["temperature"] for body in bodies},
+                    len({body["seed"] for body in bodies}),
+                ]
+            )
+        env.close()
+    told = peer(domain=name, talks=talks)
+    assert [reason for _, reason in told] == ["user_stop"] * len(own)
+    for (mine, temperatures, seeds), (theirs, _) in zip(own, told, strict=True):
+        assert mine == [request[:2] for request in theirs]
+        assert temperatures == {temperature for _, _, temperature, _ in theirs}
+        assert seeds == len({seed for *_, seed in theirs}) == 1
