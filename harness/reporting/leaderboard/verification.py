@@ -30,7 +30,9 @@ from harness.reporting.results.loading import LoadedEvaluation
 from harness.types import plugins
 from harness.types.errors import ResultError
 
-_MODELS: Final = ("partner", "judge")
+_PARTIES: Final = ("partner", "judge")
+_MODELS: Final = {"partner": "partner", "judge": "judge", "customer": "partner"}
+"""Arguments of environments that may be models, and the parties that these are."""
 _TRAIL: Final = ("state_key", "observation_key", "feedback")
 """Fields of a turn that tell actions apart, and that a replay has compared."""
 _MOST_TRIALS: Final = 100
@@ -104,11 +106,11 @@ def _open(result: Mapping[str, Any]) -> TextEnv:
     environment = result["environment"]
     found, given = _environment_id(result), dict(environment["kwargs"])
     private = private_names(find_maker(found)[0], given)
-    for role in _MODELS:  # a model took part whose answers cannot be replayed
-        if role in private:
+    for argument, role in _MODELS.items():  # a model took part whose answers cannot be replayed
+        if argument in private:
             raise ResultError(
-                f"its {role} is the model {result.get(role)!s:.80}: what a model answered cannot "
-                "be replayed, so its scores cannot be verified here"
+                f"its {argument} is the model {result.get(role)!s:.80}: what a model answered "
+                "cannot be replayed, so its scores cannot be verified here"
             )
     limit = result["config"]["env"].get("max_turns")  # None: the environment's own
     given |= {"split": environment["split"], **({} if limit is None else {"max_turns": limit})}
@@ -128,7 +130,7 @@ def _check_environment(env: TextEnv, result: Mapping[str, Any]) -> None:
         raise ResultError(f"it names {turns!s:.20} turns, and its environment has {env.max_turns}")
     if env.data_version != data:
         raise ResultError(f"it is of other data: {data!s:.60}, and here is {env.data_version}")
-    parties = {name: result.get(name) for name in _MODELS if result.get(name)}
+    parties = {name: result.get(name) for name in _PARTIES if result.get(name)}
     if dict(env.parties) != parties:
         raise ResultError(f"it names {parties!s:.80}, and its environment has {env.parties}")
     recorded = result.get("data_source")

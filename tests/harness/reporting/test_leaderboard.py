@@ -256,6 +256,21 @@ def test_edited_results_are_not_listed(folder, what):
     assert said in reasons(made)["random"]
 
 
+def test_a_scripted_customer_replays_and_a_model_does_not(tmp_path):
+    given = {"env__id": "Tau2", "env__split": "sample", "run__seeds": [0], "run__tasks": 3}
+    made = config(tmp_path / "all", model__name="expert", run__name="expert", **given)
+    folder = run_and_report.run(made)
+    assert labels(leaderboard(folder.parent)) == ["expert"]
+
+    def ask_a_model(content):
+        kwargs = {"domain": "retail", "customer": "gpt-4.1@http://x"}
+        content["environment"]["kwargs"], content["partner"] = kwargs, "gpt-4.1"
+
+    in_result(folder, ask_a_model)
+    said = "its customer is the model gpt-4.1: what a model answered cannot be replayed"
+    assert said in reasons(leaderboard(folder.parent))["expert"]
+
+
 def test_missing_files_links_and_devices_are_not_listed(folder):
     shutil.copytree(folder / "random", folder / "no-recordings")
     (folder / "no-recordings/recordings.jsonl").unlink()
