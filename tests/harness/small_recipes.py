@@ -1,6 +1,7 @@
 """Recipes on a tiny model, with few and short episodes on generated tasks."""
 
 from harness import config as configs
+from harness import prompts
 from harness.preflight.defaults import credit_settings
 
 QUICK = (
@@ -45,15 +46,13 @@ _OFFLINE = {
     "agentgyms/SOTOPIA-v0": ("env.train_split='train'", "eval.split='valid'"),
     "agentgyms/SearchQA-v0": ("env.kwargs={}",),
     "agentgyms/Sokoban-v0": ("env.kwargs={rooms=60}",),
-    "agentgyms/VisualSokoban-v0": (
-        "env.kwargs={cell_pixels=16, rooms=60, grid=true}",
-        "policy.model=tiny-vl",
-        "policy.tiny.hidden=64",
-        "policy.tiny.heads=8",
-    ),
+    "agentgyms/VisualSokoban-v0": ("env.kwargs={cell_pixels=16, rooms=60, grid=true}",),
     "agentgyms/WebShop-v0": ("env.kwargs={}", "eval.split='valid'"),
 }
 """Generated tasks and scripted partners in place of data and models that are elsewhere."""
+
+_SEES = ("policy.model=tiny-vl", "policy.tiny.hidden=64", "policy.tiny.heads=8")
+_READS = ("policy.model=tiny",)
 
 
 def small(name, folder, scorers, given=()):
@@ -72,7 +71,9 @@ def small(name, folder, scorers, given=()):
 def shrinking(name, scorers, given=()):
     """Return the settings that make a recipe small, those given first."""
     whole = configs.load(name, given)
-    changes = [*given, "policy.model=tiny", *_SMALL, *_OFFLINE.get(whole.env.id, ())]
+    shows_image = prompts.load(whole.agent.style, whole.env.id).shows_image
+    model = _SEES if shows_image else _READS
+    changes = [*given, *_SMALL, *model, *_OFFLINE.get(whole.env.id, ())]
     if whole.env.id == "agentgyms/AppWorld-v0":
         kept = {k: v for k, v in whole.env.kwargs.items() if k in ("difficulty", "scenarios")}
         text = ", ".join(f"{key}={value!r}" for key, value in kept.items())

@@ -277,9 +277,9 @@ def test_an_answer_that_repeats_itself_takes_no_time(name, tag):
 
 @pytest.mark.parametrize("filling", ["x", " ", "`", "x ", "\n```", "<code>"])
 def test_what_follows_backquotes_is_read_in_no_time(filling):
-    began = time.perf_counter()
+    began = time.process_time()
     assert parsing.get("code_action_tags").parse("```" + 20_000 * filling).action in ("", "```")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

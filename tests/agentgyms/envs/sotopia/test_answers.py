@@ -227,8 +227,8 @@ def within(rating: Rating):
 
 @pytest.mark.parametrize("piece", ["{", '{"', '\\"', "'\\'", '{"a":', "<think>", "</think>", "[{'"])
 def test_time_is_linear(piece):
-    begun = time.perf_counter()
+    begun = time.process_time()
     text = piece * (50_000 // len(piece))
     assert isinstance(parse_answer(text), ParseFailure)
     assert isinstance(parse_ratings(text, NAMES), ParseFailure)
-    assert time.perf_counter() - begun < 2.0
+    assert time.process_time() - begun < 2.0
