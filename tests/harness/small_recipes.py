@@ -53,6 +53,7 @@ _OFFLINE = {
 
 _SEES = ("policy.model=tiny-vl", "policy.tiny.hidden=64", "policy.tiny.heads=8")
 _READS = ("policy.model=tiny",)
+"""The model of a prompt that shows an image, and of one that does not."""
 
 
 def small(name, folder, scorers, given=()):

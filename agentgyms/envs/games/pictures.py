@@ -93,7 +93,7 @@ class PicturedGame(Game):
     """
 
     caption: ClassVar[str]
-    """What the picture shows, in words."""
+    """The picture's contents in words."""
 
     def __init__(self, *, pictures: bool = False, **common: Any) -> None:
         """Check the arguments.

@@ -9,16 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentgyms.envs.tau2.official.database import CallError, Database
-from agentgyms.envs.tau2.official.records import (
-    Optional,
-    kinds,
-    listing,
-    number,
-    record,
-    table,
-    text,
-    whole,
-)
+from agentgyms.envs.tau2.official.records import listing
+from agentgyms.envs.tau2.official.tables import PASSENGER, PAYMENT
 
 CABINS: Final = ("business", "economy", "basic_economy")
 FLIGHT_TYPES: Final = ("round_trip", "one_way")
@@ -52,84 +44,6 @@ _AIRPORTS: Final = {
     "LGA": "LaGuardia",
 }
 
-_NAME: Final = record(first_name=text, last_name=text)
-_PASSENGER: Final = record(first_name=text, last_name=text, dob=text)
-_PAYMENT: Final = record(payment_id=text, amount=whole)
-_METHOD: Final = kinds(
-    "source",
-    {
-        "credit_card": record(source=text, id=text, brand=text, last_four=text),
-        "gift_card": record(source=text, id=text, amount=number),
-        "certificate": record(source=text, id=text, amount=number),
-    },
-)
-_BY_CABIN: Final = table(whole)
-_DAY: Final = kinds(
-    "status",
-    {
-        "available": record(status=text, available_seats=_BY_CABIN, prices=_BY_CABIN),
-        "on time": record(
-            status=text, estimated_departure_time_est=text, estimated_arrival_time_est=text
-        ),
-        "delayed": record(
-            status=text, estimated_departure_time_est=text, estimated_arrival_time_est=text
-        ),
-        "flying": record(
-            status=text, actual_departure_time_est=text, estimated_arrival_time_est=text
-        ),
-        "landed": record(status=text, actual_departure_time_est=text, actual_arrival_time_est=text),
-        "cancelled": record(status=text),
-    },
-)
-
-TABLES: Final = {
-    "flights": record(
-        flight_number=text,
-        origin=text,
-        destination=text,
-        scheduled_departure_time_est=text,
-        scheduled_arrival_time_est=text,
-        dates=table(_DAY),
-    ),
-    "users": record(
-        user_id=text,
-        name=_NAME,
-        address=record(
-            address1=text,
-            address2=Optional(text),
-            city=text,
-            country=text,
-            state=text,
-            zip=text,
-        ),
-        email=text,
-        dob=text,
-        payment_methods=table(_METHOD),
-        saved_passengers=listing(_PASSENGER),
-        membership=text,
-        reservations=listing(text),
-    ),
-    "reservations": record(
-        reservation_id=text,
-        user_id=text,
-        origin=text,
-        destination=text,
-        flight_type=text,
-        cabin=text,
-        flights=listing(
-            record(flight_number=text, origin=text, destination=text, date=text, price=whole)
-        ),
-        passengers=listing(_PASSENGER),
-        payment_history=listing(_PAYMENT),
-        created_at=text,
-        total_baggages=whole,
-        nonfree_baggages=whole,
-        insurance=text,
-        status=Optional(text),
-    ),
-}
-"""The readers of the records of each table."""
-
 
 def book_reservation(
     db: Database,
@@ -146,7 +60,7 @@ def book_reservation(
     insurance: str,
 ) -> Any:
     """Book flights, and pay them."""
-    people, payments = listing(_PASSENGER)(passengers), listing(_PAYMENT)(payment_methods)
+    people, payments = listing(PASSENGER)(passengers), listing(PAYMENT)(payment_methods)
     _user(db, user_id)
     free = (one for one in _RESERVATION_IDS if not db.has("reservations", one))
     reservation_id = next(free, None)
@@ -282,7 +196,7 @@ def update_reservation_passengers(
     db: Database, reservation_id: str, passengers: list[dict[str, Any]]
 ) -> Any:
     """Change the passengers, but not their number."""
-    people = listing(_PASSENGER)(passengers)
+    people = listing(PASSENGER)(passengers)
     if len(people) != len(_reservation(db, reservation_id)["passengers"]):
         raise CallError("Number of passengers does not match")
     reservation = db.edit("reservations", reservation_id)

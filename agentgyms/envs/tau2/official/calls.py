@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol
 from agentgyms.envs.tau2.official import airline, retail
 from agentgyms.envs.tau2.official.calculator import calculate
 from agentgyms.envs.tau2.official.database import CallError, Database
-from agentgyms.envs.tau2.official.records import Reader
 from agentgyms.envs.tau2.official.tools import TOOLS
 
 _MODULES: Final[Mapping[str, ModuleType]] = {"retail": retail, "airline": airline}
@@ -26,12 +25,6 @@ _FUNCTIONS: Final[Mapping[str, Mapping[str, Callable[..., Any]]]] = {
     }
     for domain, tools in TOOLS.items()
 }
-
-
-def readers(domain: str) -> Mapping[str, Reader]:
-    """Return the readers of the records of each table."""
-    found: Mapping[str, Reader] = _MODULES[domain].TABLES
-    return found
 
 
 class NamedCall(Protocol):

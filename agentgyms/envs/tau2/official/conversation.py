@@ -29,7 +29,7 @@ _TRANSFER: Final = "transfer_to_human_agents"
 
 
 class Turn(NamedTuple):
-    """What a turn led to; `key` is the canonical action, "" if it was none."""
+    """The result of a turn; `key` is the canonical action, "" if it was none."""
 
     state: State
     seen: str

@@ -37,7 +37,7 @@ class Heard(NamedTuple):
         told: The pieces that a scripted customer has told.
         over: Whether the customer is done.
         nothing_new: Whether it tells nothing that was not known.
-        before: What the agent reads before the customer's first words.
+        before: The text in front of the customer's first words.
         said: The conversation with a model.
         unheard: Whether the conversation has become too long for the model.
         usage: The tokens and the cost of the answer.

@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 from agentgyms.core.errors import DataCorrupt, DataMissing
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.data.users_files import FileState, parse_json, read_text, state_of
-from agentgyms.envs.tau2.official.calls import readers, replay
+from agentgyms.envs.tau2.official.calls import replay
 from agentgyms.envs.tau2.official.database import Database, Tables
 from agentgyms.envs.tau2.official.records import text
+from agentgyms.envs.tau2.official.tables import TABLES
 
 DOMAINS: Final = ("retail", "airline")
 SPLITS: Final = ("train", "test", "base", "sample")
@@ -49,11 +50,11 @@ class OfficialTask(NamedTuple):
 
     Attributes:
         task_id: The benchmark's id.
-        pieces: What the customer knows and wants, by the names that the benchmark gives the parts.
-        scenario: The same as the benchmark's user reads it.
+        pieces: The customer's knowledge and wishes, by the benchmark's names of the parts.
+        scenario: The same in the benchmark's form for its user, a model.
         calls: The calls of the solution, in their order.
-        facts: What the agent must say.
-        basis: What the reward depends on: `DB`, `COMMUNICATE`, `ACTION`.
+        facts: The texts that the agent must say.
+        basis: The parts of the reward: `DB`, `COMMUNICATE`, `ACTION`.
         goal: The records that the solution changes, as it leaves them.
     """
 
@@ -130,7 +131,7 @@ def _read(name: str, states: Sequence[FileState]) -> Domain:
     try:
         base = {
             table: {text(key): reader(one) for key, one in values["db.json"][table].items()}
-            for table, reader in readers(name).items()
+            for table, reader in TABLES[name].items()
         }
         read_tasks = [_task(name, base, one) for one in values["tasks.json"]]
         tasks = {task.task_id: task for task in read_tasks}

@@ -18,7 +18,7 @@ from agentgyms.models.types import Message, Sampling
 from agentgyms.models.usage import Usage
 
 GREETING: Final = "Hi! How can I help you today?"
-"""What every agent of the benchmark says first."""
+"""The first words of every agent of the benchmark."""
 
 STOPS: Final = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 """Words with which the customer ends the conversation, wherever they stand in an answer."""

@@ -10,61 +10,7 @@ import json
 from typing import Any, Final
 
 from agentgyms.envs.tau2.official.database import CallError, Database
-from agentgyms.envs.tau2.official.records import (
-    Optional,
-    flag,
-    kinds,
-    listing,
-    number,
-    record,
-    table,
-    text,
-)
-
-_ADDRESS: Final = record(
-    address1=text, address2=text, city=text, country=text, state=text, zip=text
-)
-_METHOD: Final = kinds(
-    "source",
-    {
-        "credit_card": record(source=text, id=text, brand=text, last_four=text),
-        "gift_card": record(source=text, id=text, balance=number),
-        "paypal": record(source=text, id=text),
-    },
-)
-_VARIANT: Final = record(item_id=text, options=table(text), available=flag, price=number)
-_ITEM: Final = record(name=text, product_id=text, item_id=text, price=number, options=table(text))
-
-TABLES: Final = {
-    "products": record(name=text, product_id=text, variants=table(_VARIANT)),
-    "users": record(
-        user_id=text,
-        name=record(first_name=text, last_name=text),
-        address=_ADDRESS,
-        email=text,
-        payment_methods=table(_METHOD),
-        orders=listing(text),
-    ),
-    "orders": record(
-        order_id=text,
-        user_id=text,
-        address=_ADDRESS,
-        items=listing(_ITEM),
-        status=text,
-        fulfillments=listing(record(tracking_id=listing(text), item_ids=listing(text))),
-        payment_history=listing(
-            record(transaction_type=text, amount=number, payment_method_id=text)
-        ),
-        cancel_reason=Optional(text),
-        exchange_items=Optional(listing(text)),
-        exchange_new_items=Optional(listing(text)),
-        exchange_payment_method_id=Optional(text),
-        exchange_price_difference=Optional(number),
-        return_items=Optional(listing(text)),
-        return_payment_method_id=Optional(text),
-    ),
-}
-"""The readers of the records of each table."""
+from agentgyms.envs.tau2.official.tables import ADDRESS
 
 REASONS: Final = ("no longer needed", "ordered by mistake")
 """The reasons for which an order may be cancelled."""
@@ -166,7 +112,7 @@ def modify_pending_order_address(db: Database, order_id: str, **address: str) ->
     if "pending" not in _order(db, order_id)["status"]:
         raise CallError("Non-pending order cannot be modified")
     order = db.edit("orders", order_id)
-    order["address"] = _ADDRESS(address)
+    order["address"] = ADDRESS(address)
     return order
 
 
@@ -240,7 +186,7 @@ def modify_user_address(db: Database, user_id: str, **address: str) -> Any:
     """Change a user's address."""
     _user(db, user_id)
     user = db.edit("users", user_id)
-    user["address"] = _ADDRESS(address)
+    user["address"] = ADDRESS(address)
     return user
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from agentgyms.envs.tau2.official import calls
 from agentgyms.envs.tau2.official.database import Database, Tables
 from agentgyms.envs.tau2.official.files import Domain, OfficialTask
+from agentgyms.envs.tau2.official.tables import TABLES
 from agentgyms.models.usage import NO_USAGE, Usage
 
 MOST_ERRORS: Final = 10
@@ -25,7 +25,7 @@ class State(NamedTuple):
         transferred: Whether the customer is handed over.
         errors: How many calls failed.
         over: Whether the customer is done.
-        said: What a model as the customer and the agent have said in turn, the customer first.
+        said: The words of a model as the customer and of the agent in turn, the customer's first.
         seed: The seed of the model's requests.
         unheard: Whether the conversation has become too long for the model.
         usage: The model's tokens, calls and cost; no part of the state's key.
@@ -117,6 +117,6 @@ def _records(domain: str, table: str, value: Any) -> dict[str, dict[str, Any]]:
     found = {key: dict(record) for key, record in value.items()}
     for key, record in found.items():
         # read again, it must be as it was: but for whole numbers where the benchmark has floats
-        if calls.readers(domain)[table](record) != record:
+        if TABLES[domain][table](record) != record:
             raise ValueError(f"'changes' has no record of {table}: {key!r:.80}")
     return found

@@ -91,7 +91,7 @@ def test_glyphs_differ():
         assert (pictures._dots(one) != pictures._dots(two)).sum() >= 2, (one, two)
 
 
-def test_the_pictures_are_those_that_agents_have_been_trained_on():
+def test_the_pictures_stay_as_they_are():
     """Agents see every pixel: other ones are another environment."""
     drawn = hashlib.blake2b(digest_size=8)
     for name in GAMES:
