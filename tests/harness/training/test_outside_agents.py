@@ -180,7 +180,8 @@ def test_clients_of_others_play(trainer, tmp_path):
 def test_a_run_learns_from_the_example(tmp_path):
     """From this weak start five runs gained .43 to .63.
 
-    From another one four gained .25 to .43 in ten steps. All tasks are compared, before and after: the eight of a step are harder or easier.
+    From another one four gained .25 to .43 in ten steps. All tasks are compared, before and after,
+    for the eight of a step are harder or easier.
     """
     about = ast.get_docstring(ast.parse(gateway_peer.EXAMPLE.read_text(encoding="utf-8")))
     (command,) = re.findall(r"^harness gateway .*$", about, re.MULTILINE)
