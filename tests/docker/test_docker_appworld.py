@@ -181,7 +181,7 @@ def test_the_gate_is_the_only_way_in(running):
     assert inspect(running.name)["HostConfig"]["PortBindings"] in ({}, None)
     [[binding]] = inspect(running.gate)["HostConfig"]["PortBindings"].values()
     assert binding["HostIp"] == "127.0.0.1"
-    assert requests.get(f"{running.url}/v1/info", timeout=5).status_code == 401
+    assert requests.get(f"{running.url}/v1/info", timeout=60).status_code == 401
     [inner] = inspect(running.name)["NetworkSettings"]["Networks"].values()
     assert _ready(running.url)
     assert not _ready(f"http://{inner['IPAddress']}:8000"), "this machine has no way in"
@@ -346,7 +346,7 @@ def test_it_stops_when_it_is_told_to(mini):
     assert time.monotonic() - started < 8
     assert inspect(mini.name)["State"]["ExitCode"] == 0
     with pytest.raises(requests.ConnectionError):
-        requests.get(f"{mini.url}/readyz", timeout=5)
+        requests.get(f"{mini.url}/readyz", timeout=60)
     docker("start", mini.name)
     until(lambda: _ready(mini.url), 60)
     assert play_expert(mini, 1)
@@ -354,6 +354,6 @@ def test_it_stops_when_it_is_told_to(mini):
 
 def _ready(url: str) -> bool:
     try:
-        return bool(requests.get(f"{url}/readyz", timeout=5).json() == {"status": "ready"})
+        return bool(requests.get(f"{url}/readyz", timeout=60).json() == {"status": "ready"})
     except requests.RequestException:  # no reply, or one that is no JSON
         return False

@@ -137,6 +137,6 @@ def test_two_replicas_serve_one_client_and_one_outlives_the_other(replicas):
 
 
 def _sessions(running: Running) -> int:
-    text = requests.get(f"{running.url}/metrics", timeout=5).text
+    text = requests.get(f"{running.url}/metrics", timeout=60).text
     [line] = [line for line in text.splitlines() if line.startswith("agentgyms_sessions ")]
     return int(float(line.split()[1]))
