@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from agentgyms.core.env import Outcome, TextEnv
+from agentgyms.core.spaces import UnicodeText
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.core.tools import Tools
 from agentgyms.envs.tau2 import options
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agentgyms.envs.tau2.official.model_customer import ModelCustomer
 
 _OFFICIAL_TURNS: Final = 100
+_LONGEST: Final = 32768  # characters of an observation in the benchmark's domains, for policies
 
 
 class Tau2Env(TextEnv):
@@ -135,6 +137,8 @@ class Tau2Env(TextEnv):
         if path is not None:
             self._arguments["data_path"] = path
         self.tools = self.tools_of(self._arguments)
+        if official:
+            self.observation_space = UnicodeText(_LONGEST)
         self._model = self._open_model(domain, path, customer)
         self.blocking = self._model is not None
         self._game = OfficialGame(domain, path, self._model) if official else ShopGame()
@@ -148,7 +152,9 @@ class Tau2Env(TextEnv):
             return None
         from agentgyms.envs.tau2.official.model_customer import ModelCustomer
 
-        return ModelCustomer(customer, files.guidelines(domain, path), files.user_tools(domain, path))
+        return ModelCustomer(
+            customer, files.guidelines(domain, path), files.user_tools(domain, path)
+        )
 
     @classmethod
     def is_private(cls, name: str, value: Any) -> bool:

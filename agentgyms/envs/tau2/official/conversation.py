@@ -42,7 +42,8 @@ def begin(domain: Domain, task: OfficialTask, customer: Customer, seed: int) -> 
     """
     nothing: Tables = {table: {} for table in task.base}
     facts = (False,) * len(task.facts)
-    hands = _Hands(domain, task, State(nothing, facts, *[frozenset()] * 3, seed=seed))
+    state = State(nothing, facts, frozenset(), frozenset(), frozenset(), seed=seed)
+    hands = _Hands(domain, task, state)
     heard = customer.begin(task, seed, hands.make)
     state = _heard(hands.state, heard)
     return Turn(state, f"{domain.policy}\n\n{heard.before}Customer: {heard.words}", "")
@@ -78,9 +79,7 @@ class _Hands:
         return seen, self.state.ended
 
 
-def _say(
-    domain: Domain, task: OfficialTask, customer: Customer, state: State, words: str
-) -> Turn:
+def _say(domain: Domain, task: OfficialTask, customer: Customer, state: State, words: str) -> Turn:
     said = words.lower().replace(",", "")
     facts = tuple(
         known or fact.lower() in said for known, fact in zip(state.facts, task.facts, strict=True)
@@ -176,9 +175,7 @@ def atoms(task: OfficialTask, state: State) -> dict[str, bool]:
     if "ACTION" in task.basis:
         named |= {f"call {i + 1}": i in state.made for i in range(len(task.calls))}
     db = Database(task.base, state.changes)
-    named |= {
-        f"assertion {i}": scenario.holds(db, one) for i, one in enumerate(task.assertions, 1)
-    }
+    named |= {f"assertion {i}": scenario.holds(db, one) for i, one in enumerate(task.assertions, 1)}
     if "DB" in task.basis:
         named["nothing else"] = not breaches(task, state)
     return named

@@ -96,7 +96,7 @@ class ScriptedCustomer:
             return Heard("One thing at a time, please.", told, nothing_new=True)
         if make and asked:
             seen, _ = make(asked[0])
-            return Heard(f'I have done it. My phone says: "{seen}"', told, nothing_new=True)
+            return Heard(f'I have done it. My phone says: "{seen}"', told)
         asks = _IDENTITY.search(words) or (make and "number" in words.lower())
         if asks and "known_info" in pieces and "known_info" not in told:
             return _tell(pieces, told, ("known_info",))

@@ -179,9 +179,12 @@ def _base(name: str, values: Mapping[str, Any]) -> Tables:
 def _policy(texts: Mapping[str, str]) -> str:
     if "policy.md" in texts:
         return texts["policy.md"]
-    parts = ("main_policy", texts["main_policy.md"]), (
-        "tech_support_policy",
-        texts["tech_support_manual.md"],
+    parts = (
+        ("main_policy", texts["main_policy.md"]),
+        (
+            "tech_support_policy",
+            texts["tech_support_manual.md"],
+        ),
     )
     return "\n".join(f"<{name}>\n{words}\n</{name}>" for name, words in parts)
 

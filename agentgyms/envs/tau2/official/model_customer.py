@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from agentgyms.core.errors import ModelUnavailable, PromptTooLong
-from agentgyms.core.tools import ToolCall
+from agentgyms.core.tools import BadCall, ToolCall
+from agentgyms.core.tools.arguments import SURROGATE, json_text
 from agentgyms.envs.tau2.official.customer import Heard, Make
 from agentgyms.envs.tau2.official.files import OfficialTask
 from agentgyms.envs.tau2.official.state import MOST_ROUNDS, Round, State
@@ -32,9 +33,7 @@ _SAMPLING: Final = Sampling(temperature=0.0, max_tokens=2048)
 class ModelCustomer:
     """Asks a model what the customer says; its answers are a function of conversation and seed."""
 
-    def __init__(
-        self, model: Any, guidelines: str, tools: Sequence[dict[str, Any]] = ()
-    ) -> None:
+    def __init__(self, model: Any, guidelines: str, tools: Sequence[dict[str, Any]] = ()) -> None:
         """Check the model, see `agentgyms.models.sync_client`; no request is sent yet."""
         self.client = SyncChatClient(read_model(model, "customer", _SAMPLING))
         self.name = self.client.model.name
@@ -57,8 +56,8 @@ class ModelCustomer:
         try:
             return self._hear(task, (*state.said, words), state.rounds, state.seed, make)
         except PromptTooLong:
-            same = {"said": state.said, "rounds": state.rounds}
-            return Heard("", frozenset(), unheard=True, **same)
+            said, rounds = state.said, state.rounds
+            return Heard("", frozenset(), said=said, rounds=rounds, unheard=True)
 
     def _hear(
         self,
@@ -82,14 +81,14 @@ class ModelCustomer:
             made = [make(call) for call in calls]
             is_over = made[-1][1]
             results = tuple(seen for seen, _ in made)
-            rounds = (*rounds, Round(len(said), answer.text, answer.calls, results))
+            rounds = (*rounds, Round(len(said), answer.text, _written(answer, calls), results))
         return Heard("", frozenset(), said=(*said, ""), rounds=rounds, usage=usage)
 
     def _answer(self, messages: list[Message], seed: int) -> tuple[Answer, list[ToolCall]]:
         """Return an answer with its calls; `ModelUnavailable` if there is none."""
         answer = self.client.complete(messages, seed)
         calls = [_read(call) for call in answer.calls] if self._tools else []
-        if not answer.text.strip() and not calls or None in calls:
+        if None in calls or not (answer.text.strip() or calls):
             self.client.forget(messages, seed)  # otherwise nobody would be asked again
             raise ModelUnavailable(f"{self.name!r} gave an answer without text as the customer")
         return answer, [call for call in calls if call]
@@ -133,10 +132,19 @@ def _messages(rounds: Sequence[Round], place: int) -> Iterator[Message]:
                 yield {"role": "tool", "content": seen, "tool_call_id": call.id}
 
 
+def _written(answer: Answer, calls: Sequence[ToolCall]) -> tuple[ServedCall, ...]:
+    """Return the calls of an answer with their arguments as the benchmark writes them."""
+    return tuple(
+        ServedCall(served.id, call.name, json.dumps(call.arguments))
+        for served, call in zip(answer.calls, calls, strict=True)
+    )
+
+
 def _read(call: ServedCall) -> ToolCall | None:
     """Return a call; None if its arguments are no object of JSON."""
     try:
         arguments = json.loads(call.arguments)
-    except (ValueError, RecursionError):
+        has_text = not SURROGATE.search(json_text(arguments))
+    except (BadCall, ValueError, RecursionError):
         return None
-    return ToolCall(call.name, arguments) if isinstance(arguments, dict) else None
+    return ToolCall(call.name, arguments) if isinstance(arguments, dict) and has_text else None

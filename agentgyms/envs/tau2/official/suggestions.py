@@ -12,8 +12,8 @@ from agentgyms.envs.tau2.official.database import Database
 from agentgyms.envs.tau2.official.files import Domain, OfficialTask
 from agentgyms.envs.tau2.official.retail import REASONS
 from agentgyms.envs.tau2.official.state import State
-from agentgyms.envs.tau2.official.telecom.requests import APPS, request
 from agentgyms.envs.tau2.official.telecom.phone import TOOLS as PHONE
+from agentgyms.envs.tau2.official.telecom.requests import APPS, request
 from agentgyms.envs.tau2.official.telecom.tables import MODES, PERMISSIONS
 
 ASK: Final = "say: May I have your name and zip code, or your email?"

@@ -56,7 +56,8 @@ def search(db: Database) -> None:
     phone = device(db)
     blocked = phone["airplane_mode"] or phone["active_apn_settings"]["apn_name"] == "broken"
     if sim(db) != "active" or blocked or not surroundings(db)["line_active"]:
-        return change(db, **_NO_NETWORK)
+        change(db, **_NO_NETWORK)
+        return
     signals = surroundings(db)["signal_strength"]
     technology = _PREFERRED.get(phone["network_mode_preference"])
     if technology is None:

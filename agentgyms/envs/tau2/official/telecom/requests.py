@@ -13,7 +13,9 @@ from agentgyms.envs.tau2.official.telecom.tables import MODES, PERMISSIONS
 APPS: Final = ("messaging", "browser")
 """The apps that a phone has."""
 
-_BY_LENGTH: Final = sorted(TOOLS, key=len, reverse=True)  # toggle_data begins toggle_data_saver_mode
+_BY_LENGTH: Final = sorted(
+    TOOLS, key=len, reverse=True
+)  # toggle_data begins toggle_data_saver_mode
 _GAP: Final = r"(?:_|\s+(?:your\s+|the\s+)?)"
 _NAMES: Final = re.compile(
     "|".join(rf"\b{_GAP.join(name.split('_'))}\b" for name in _BY_LENGTH), re.IGNORECASE
