@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import astuple
 from typing import Any, Final, NamedTuple
 
@@ -78,9 +79,15 @@ class State(NamedTuple):
 
 
 def write(state: State) -> dict[str, Any]:
-    """Return a state as JSON values."""
+    """Return a state as JSON values.
+
+    Records are texts, for results show the order of their fields, which snapshots do not keep.
+    """
     return {
-        "changes": {table: dict(records) for table, records in state.changes.items()},
+        "changes": {
+            table: {key: json.dumps(record) for key, record in records.items()}
+            for table, records in state.changes.items()
+        },
         "facts": list(state.facts),
         "made": sorted(state.made),
         "step": state.step,
@@ -175,7 +182,7 @@ def _changes(domain: Domain, task: OfficialTask, value: Any) -> Tables:
 
 
 def _records(domain: str, table: str, value: Any) -> dict[str, dict[str, Any]]:
-    found = {key: dict(record) for key, record in value.items()}
+    found = {key: json.loads(record) for key, record in value.items()}
     for key, record in found.items():
         # read again, it must be as it was: but for whole numbers where the benchmark has floats
         if TABLES[domain][table](record) != record:
