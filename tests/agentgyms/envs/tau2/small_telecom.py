@@ -171,6 +171,7 @@ def write(folder, *, tasks=TASKS, database=DATABASE, phone=PHONE):
     (home / "user_db.toml").write_text(phone)
     (home / "main_policy.md").write_text("# Policy\nBe kind.")
     (home / "tech_support_manual.md").write_text("# Manual\nReboot.")
+    (home / "tech_support_workflow.md").write_text("# Steps\n1. Reboot.")
     for name, value in (("tasks", tasks), ("split_tasks", SPLITS)):
         (home / f"{name}.json").write_text(json.dumps(value))
     for name, text in zip(("user_tools", "user_data_model"), source(), strict=True):

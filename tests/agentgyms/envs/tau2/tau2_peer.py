@@ -206,13 +206,17 @@ def message_of(message):
 
 
 def arguments(domain):
-    """Return the names of each tool's arguments, and which are required."""
+    """Return the names of each tool's arguments and which are required, and the policies."""
     module = importlib.import_module(f"tau2.domains.{domain}.environment")
-    schemas = [tool.openai_schema["function"] for tool in module.get_environment().get_tools()]
-    return {
+    env = module.get_environment()
+    schemas = [tool.openai_schema["function"] for tool in env.get_tools()]
+    found = {
         one["name"]: [list(one["parameters"]["properties"]), one["parameters"].get("required", [])]
         for one in schemas
     }
+    if domain != "telecom":
+        return found, [env.get_policy()]
+    return found, [env.get_policy(), module.get_environment_workflow_policy().get_policy()]
 
 
 if __name__ == "__main__":

@@ -260,7 +260,7 @@ def test_the_tools_have_the_domains_names():
 
 
 def test_wrong_arguments_are_named(folder):
-    with pytest.raises(BadOption, match="one of 'shop', 'retail', 'airline', 'telecom', got 'x'"):
+    with pytest.raises(BadOption, match="one of 'shop', 'retail', 'airline', 'telecom', .*got 'x'"):
         Tau2Env(domain="x")
     with pytest.raises(BadOption, match="the source of the domain 'shop' is 'generated'"):
         Tau2Env(source="official")

@@ -16,7 +16,7 @@ from agentgyms.envs.tau2.official import calls, files
 from agentgyms.envs.tau2.official.database import CallError, Database, written
 from agentgyms.envs.tau2.official.telecom import phone, tables
 from agentgyms.envs.tau2.official.telecom.requests import request
-from agentgyms.envs.tau2.official.tools import TOOLS
+from agentgyms.envs.tau2.official.tools import TOOLS, engine_of
 from tests.agentgyms.envs.tau2.phone_calls import PhoneCaller
 from tests.agentgyms.envs.tau2.random_calls import Caller
 
@@ -71,8 +71,8 @@ def some_tasks(domain, step=1):
     return [domain.task(task_id) for task_id in list(domain.tasks("base"))[::step]]
 
 
-@pytest.mark.parametrize("name", files.DOMAINS)
-def test_tools_have_the_packages_names_and_arguments(name):
+@pytest.mark.parametrize("name", files.ENGINES)
+def test_tools_have_the_packages_names_and_arguments_and_policies_are_its_own(name, data_path):
     own = {
         tool.name: [
             list(tool.parameters),
@@ -81,10 +81,13 @@ def test_tools_have_the_packages_names_and_arguments(name):
         for tool in TOOLS[name]
         if tool.name != "say"
     }
-    assert own == peer(arguments=name)
+    theirs, policies = peer(arguments=name)
+    assert own == theirs
+    domains = [one for one in files.DOMAINS if engine_of(one) == name]
+    assert [files.read(one, data_path).policy for one in domains] == policies
 
 
-@pytest.mark.parametrize("name", files.DOMAINS)
+@pytest.mark.parametrize("name", files.ENGINES)
 def test_thousands_of_calls_give_the_packages_results_and_databases(name, data_path):
     tasks, asked = some_tasks(files.read(name, data_path), 5)[:EPISODES], []
     for seed in range(EPISODES):
@@ -116,7 +119,7 @@ def test_thousands_of_calls_give_the_packages_results_and_databases(name, data_p
     assert len({tuple(one["hashes"]) for one in told}) > EPISODES // 2
 
 
-@pytest.mark.parametrize("name", files.DOMAINS)
+@pytest.mark.parametrize("name", files.ENGINES)
 def test_all_solutions_lead_to_the_packages_databases(name, data_path):
     tasks = some_tasks(files.read(name, data_path))
     asked = [
@@ -195,7 +198,7 @@ def heard(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("name", files.DOMAINS)
+@pytest.mark.parametrize("name", files.ENGINES)
 def test_rewards_are_the_packages(name, data_path, heard):
     env, played_tasks, rewards = Tau2Env(domain=name, split="base", data_path=data_path), [], []
     step = 1 if name == "telecom" else 3
@@ -209,7 +212,7 @@ def test_rewards_are_the_packages(name, data_path, heard):
     assert 0 < sum(rewards) < len(rewards)
 
 
-@pytest.mark.parametrize("name", files.DOMAINS)
+@pytest.mark.parametrize("name", files.ENGINES)
 def test_a_model_as_the_customer_is_asked_what_the_packages_user_is(name, data_path):
     answers, talks, own = [], [], []
     with ChatServer(lambda _: answers.pop(0)) as server:

@@ -100,6 +100,17 @@ def test_a_bill_is_paid_by_both_sides(env):
     assert (step[1], step[2]) == (0.0, True)
 
 
+def test_the_workflow_is_another_policy_of_the_same_domain(env, folder):
+    other = Tau2Env(domain="telecom-workflow", split="base", data_path=folder)
+    seen, _ = other.reset(seed=0, options={"task_id": "0"})
+    assert "# Steps\n1. Reboot.\n</tech_support_policy>\n\nCustomer:" in seen
+    assert list(other.tasks) == list(env.tasks)
+    assert other.tools is env.tools
+    assert other.data_version.startswith("official-telecom-workflow-")
+    assert other.data_source == "official"
+    assert other.step(other.expert_actions()["best"])[4]["progress"] == 1.0
+
+
 def test_states_are_equal_when_phone_and_database_are(env):
     key = lambda *actions: play(env, "2", *actions)[4]["state_key"]
     once = key("say: Please toggle_wifi.")
