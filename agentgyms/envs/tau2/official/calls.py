@@ -14,7 +14,7 @@ from agentgyms.envs.tau2.official.telecom import crm, phone, scenario
 from agentgyms.envs.tau2.official.tools import TOOLS
 
 Side = Literal["assistant", "user"]
-"""Whose call it is: the agent's or the customer's, by the benchmark's words."""
+"""The side that makes a call, the agent or the customer, in the benchmark's words."""
 
 _MODULES: Final[Mapping[str, ModuleType]] = {"retail": retail, "airline": airline, "telecom": crm}
 _GENERIC: Final[Mapping[str, Callable[..., Any]]] = {
@@ -52,7 +52,7 @@ class SidedCall(NamedCall, Protocol):
 
     @property
     def side(self) -> Side:
-        """Whose call it is."""
+        """The side that makes it."""
 
 
 def has_user_tools(domain: str) -> bool:

@@ -123,7 +123,7 @@ def _made(
     """Make a call; return the state, the text of the result, and why it failed if it did."""
     db = Database(task.base, state.changes)
     made = state.made | {i for i, gold in enumerate(task.calls) if _matches(gold, call)}
-    in_order = state.step < len(task.calls) and _matches(task.calls[state.step], call)
+    next_gold = task.calls[state.step : state.step + 1] if calls.has_user_tools(domain.name) else ()
     try:
         seen, reason = calls.run(domain.name, db, call, side), ""
     except CallError as e:
@@ -132,9 +132,9 @@ def _made(
     after = state._replace(
         changes=db.changes,
         made=made,
-        step=state.step + in_order,
+        step=state.step + any(_matches(gold, call) for gold in next_gold),
         opened=state.opened | _named(db, call, seen) if is_seen else state.opened,
-        transferred=state.transferred or call.name == _TRANSFER,
+        transferred=state.transferred or (side == "assistant" and call.name == _TRANSFER),
         errors=state.errors + bool(reason),
     )
     return after, seen, reason
@@ -174,8 +174,10 @@ def atoms(task: OfficialTask, state: State) -> dict[str, bool]:
         named |= {f"fact {i}": told for i, told in enumerate(state.facts, 1)}
     if "ACTION" in task.basis:
         named |= {f"call {i + 1}": i in state.made for i in range(len(task.calls))}
-    db = Database(task.base, state.changes)
-    named |= {f"assertion {i}": scenario.holds(db, one) for i, one in enumerate(task.assertions, 1)}
+    if task.assertions:
+        db = Database(task.base, state.changes)
+        found = {f"assertion {i}": one for i, one in enumerate(task.assertions, 1)}
+        named |= {name: scenario.holds(db, one) for name, one in found.items()}
     if "DB" in task.basis:
         named["nothing else"] = not breaches(task, state)
     return named
@@ -186,7 +188,9 @@ def breaches(task: OfficialTask, state: State) -> int:
 
     Where the reward does not ask for the database, there are none.
     """
-    return "DB" in task.basis and sum(
+    if "DB" not in task.basis:
+        return 0
+    return sum(
         not same(record, task.goal[table].get(key))
         for table, records in state.changes.items()
         for key, record in records.items()

@@ -43,7 +43,7 @@ class State(NamedTuple):
         changes: The records that are not as at the beginning.
         facts: For each fact whether the agent has said it.
         made: The calls of the solution that were made, by their places.
-        step: How many calls of the solution were made in its order.
+        step: How many calls of the solution were made in its order, where the order counts.
         opened: The records that were looked up or changed, as `table:key`.
         told: The pieces that the scripted customer has told.
         transferred: Whether the customer is handed over.
