@@ -31,7 +31,7 @@ from agentgyms.core.outcome import (
     make_info,
     text_of,
 )
-from agentgyms.core.spaces import UnicodeText
+from agentgyms.core.spaces import UnicodeText, longest_text
 from agentgyms.core.states import Copyable, EngineState, SharedState
 from agentgyms.core.tasks import TaskSet, check_split
 from agentgyms.core.world import World, WorldDefaults, check_world, is_drawable
@@ -369,7 +369,9 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         with time_limit(self.work_limit_s):
             outcome = self._world.begin(self._task, rng)
         self._goal = self.goal(self._task)
-        observation = cut(outcome.observation)
+        observation = cut(
+            outcome.observation, longest_text(self.observation_space, MAX_OBSERVATION)
+        )
         return observation, self._info(outcome, observation, turn=0)
 
     def _advance(
@@ -380,7 +382,9 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         if self.stochastic:
             self._chance = randomness.drawn(episode.seed, episode.options.get("chance", ()), turn)
         outcome = world.act(action)
-        observation = cut(outcome.observation)
+        observation = cut(
+            outcome.observation, longest_text(self.observation_space, MAX_OBSERVATION)
+        )
         truncated = not outcome.terminated and (outcome.truncated or turn >= self.max_turns)
         info = self._info(outcome, observation, turn)
         return observation, float(outcome.reward), outcome.terminated, truncated, info

@@ -187,12 +187,12 @@ def cut_action(action: str) -> str:
     return str(action)[: MAX_ACTION + 1]
 
 
-def cut(observation: Observation) -> Observation:
-    """Return the observation with each text cut to `MAX_OBSERVATION` by `cut_text`."""
+def cut(observation: Observation, limit: int) -> Observation:
+    """Return the observation with each text cut to `limit` characters by `cut_text`."""
     if isinstance(observation, str):
-        return cut_text(observation)
+        return cut_text(observation, limit)
     return {
-        name: cut_text(part) if isinstance(part, str) else part
+        name: cut_text(part, limit) if isinstance(part, str) else part
         for name, part in observation.items()
     }
 

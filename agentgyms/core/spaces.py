@@ -14,7 +14,7 @@ from typing import Any, Final
 import gymnasium.vector.utils.shared_memory as gym_shared_memory
 import gymnasium.wrappers.utils as gym_wrapper_utils
 import numpy as np
-from gymnasium.spaces import Space
+from gymnasium.spaces import Dict, Space
 
 _SAMPLE_ALPHABET = np.array(list("abcdefghijklmnopqrstuvwxyz 0123456789 éß中文🙂\n"))
 _LONGEST_SAMPLE = 24
@@ -162,3 +162,9 @@ def _write(space: UnicodeText, index: int, value: str, shared_memory: tuple[Any,
     start = index * space.max_length * _BYTES_PER_CHARACTER
     memoryview(buffer.get_obj()).cast("B")[start : start + len(encoded)] = encoded
     lengths.get_obj()[index] = len(encoded)
+
+
+def longest_text(space: Space[Any], default: int) -> int:
+    """Return the length of the longest text in a space; `default` if it has no `UnicodeText`."""
+    parts = space.spaces.values() if isinstance(space, Dict) else [space]
+    return next((one.max_length for one in parts if isinstance(one, UnicodeText)), default)

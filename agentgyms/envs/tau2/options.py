@@ -20,13 +20,9 @@ _SOURCES: Final = ("generated", "official")
 
 def check_domain(domain: Any, source: Any) -> bool:
     """Return whether a domain is one of the benchmark's; a source that is given must be its own."""
-    if domain == "telecom":
-        raise BadOption(
-            "domain 'telecom' is one of tau2-bench's, in which the customer has tools too, and "
-            "cannot be played yet: expected 'shop', 'retail' or 'airline'"
-        )
     if domain not in ("shop", *DOMAINS):
-        raise BadOption(f"domain must be 'shop', 'retail' or 'airline', got {domain!r:.60}")
+        known = ", ".join(repr(one) for one in ("shop", *DOMAINS))
+        raise BadOption(f"domain must be one of {known}, got {domain!r:.60}")
     own = _SOURCES[domain != "shop"]
     if source not in (None, own):
         raise BadOption(f"the source of the domain {domain!r} is {own!r}, got {source!r:.60}")
@@ -43,7 +39,7 @@ def check_path(domain: str, data_path: Any) -> str | None:
     """Return the path as a string; the generated domain reads no files."""
     path = datasets.check_path(data_path)
     if path is not None and domain == "shop":
-        raise BadOption("data_path is for the domains 'retail' and 'airline': leave it out")
+        raise BadOption("data_path is for the benchmark's domains: leave it out")
     return path
 
 
@@ -54,8 +50,8 @@ def check_customer(domain: str, customer: Any) -> None:
         raise BadOption(f"customer must be 'scripted', or a model: {_MODEL}; got {customer[:24]!r}")
     if domain == "shop" and customer != SCRIPTED:
         raise BadOption(
-            "the customer of the domain 'shop' is a program: a model needs domain 'retail' or "
-            "'airline'"
+            "the customer of the domain 'shop' is a program: a model needs one of the domains "
+            f"{', '.join(DOMAINS)}"
         )
 
 

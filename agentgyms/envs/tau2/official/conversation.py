@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+import re
+from typing import Final, NamedTuple
 
 from agentgyms.core.outcome import MAX_ACTION, Feedback
 from agentgyms.core.tools import BadCall, ToolCall
@@ -12,20 +11,18 @@ from agentgyms.envs.tau2.official import calls
 from agentgyms.envs.tau2.official.customer import Customer, Heard
 from agentgyms.envs.tau2.official.database import CallError, Database, Tables, same
 from agentgyms.envs.tau2.official.files import Domain, GoldCall, OfficialTask
-from agentgyms.envs.tau2.official.retail import REASONS
 from agentgyms.envs.tau2.official.state import State
+from agentgyms.envs.tau2.official.suggestions import CLOSE, MORE
+from agentgyms.envs.tau2.official.telecom import scenario
+from agentgyms.envs.tau2.official.telecom.requests import request
 from agentgyms.envs.tau2.official.tools import TOOLS
-
-ASK: Final = "say: May I have your name and zip code, or your email?"
-CONFIRM: Final = "say: Shall I proceed?"
-MORE: Final = "say: Please tell me more."
-CLOSE: Final = "say: Is there anything else?"
 
 UNHEARD: Final = "unrated: the conversation has become too long for the customer's model"
 
 _TOO_LATE: Final = "the conversation was over before it"
 _SAY: Final = "say:"
 _TRANSFER: Final = "transfer_to_human_agents"
+_CUSTOMER_ID: Final = re.compile(r'"customer_id": "(\w+)"')
 
 
 class Turn(NamedTuple):
@@ -43,10 +40,12 @@ def begin(domain: Domain, task: OfficialTask, customer: Customer, seed: int) -> 
 
     `EnvUnavailable` if the customer is a model that does not respond.
     """
-    heard = customer.begin(task, seed)
-    nothing: Tables = {table: {} for table in domain.base}
+    nothing: Tables = {table: {} for table in task.base}
     facts = (False,) * len(task.facts)
-    state = _heard(State(nothing, facts, frozenset(), frozenset(), frozenset(), seed=seed), heard)
+    state = State(nothing, facts, frozenset(), frozenset(), frozenset(), seed=seed)
+    hands = _Hands(domain, task, state)
+    heard = customer.begin(task, seed, hands.make)
+    state = _heard(hands.state, heard)
     return Turn(state, f"{domain.policy}\n\n{heard.before}Customer: {heard.words}", "")
 
 
@@ -58,7 +57,7 @@ def step(domain: Domain, task: OfficialTask, customer: Customer, state: State, a
     if state.ended:  # a model has ended it with its first words
         return Turn(state, f"Nothing happens: {_TOO_LATE}.", text, Feedback.NO_EFFECT, _TOO_LATE)
     if text.startswith(_SAY) and text[len(_SAY) :].strip():
-        return _say(task, customer, state, text[len(_SAY) :].strip())
+        return _say(domain, task, customer, state, text[len(_SAY) :].strip())
     try:
         call = TOOLS[domain.name].read(text)
     except BadCall as e:
@@ -67,13 +66,27 @@ def step(domain: Domain, task: OfficialTask, customer: Customer, state: State, a
     return _call(domain, task, state, call)
 
 
-def _say(task: OfficialTask, customer: Customer, state: State, words: str) -> Turn:
+class _Hands:
+    """Makes the customer's calls, from a state on; `make` is None if there are no tools."""
+
+    def __init__(self, domain: Domain, task: OfficialTask, state: State) -> None:
+        self.state = state
+        self._domain, self._task = domain, task
+        self.make = self._make if calls.has_user_tools(domain.name) else None
+
+    def _make(self, call: ToolCall) -> tuple[str, bool]:
+        self.state, seen, _ = _made(self._domain, self._task, self.state, call, "user")
+        return seen, self.state.ended
+
+
+def _say(domain: Domain, task: OfficialTask, customer: Customer, state: State, words: str) -> Turn:
     said = words.lower().replace(",", "")
     facts = tuple(
         known or fact.lower() in said for known, fact in zip(state.facts, task.facts, strict=True)
     )
-    heard = customer.hear(task, state, words)
-    after = _heard(state._replace(facts=facts), heard)
+    hands = _Hands(domain, task, state._replace(facts=facts))
+    heard = customer.hear(task, state, words, hands.make)
+    after = _heard(hands.state, heard)
     turn = Turn(after, f"Customer: {heard.words}", f"{_SAY} {words}")
     if heard.unheard:
         return turn._replace(seen="", reason=UNHEARD)
@@ -88,30 +101,43 @@ def _heard(state: State, heard: Heard) -> State:
         told=heard.told,
         over=heard.over,
         said=heard.said,
+        rounds=heard.rounds,
         unheard=heard.unheard,
         usage=state.usage + heard.usage,
     )
 
 
 def _call(domain: Domain, task: OfficialTask, state: State, call: ToolCall) -> Turn:
-    db, key = Database(domain.base, state.changes), TOOLS[domain.name].action(call)
-    made = state.made | {i for i, gold in enumerate(task.calls) if _matches(gold, call)}
-    try:
-        seen, reason = calls.run(domain.name, db, call), ""
-    except CallError as e:
-        seen, reason = f"Error: {e}", str(e) or "the call failed"
-    after = state._replace(
-        changes=db.changes,
-        made=made,
-        opened=state.opened if reason else state.opened | _named(db, call, seen),
-        transferred=state.transferred or call.name == _TRANSFER,
-        errors=state.errors + bool(reason),
-    )
+    key = TOOLS[domain.name].action(call)
+    after, seen, reason = _made(domain, task, state, call, "assistant")
     if reason:
         return Turn(after, seen, key, Feedback.FAILED, " ".join(reason.split()))
     if after == state:
         return Turn(after, seen, key, Feedback.NO_EFFECT, "nothing changed")
     return Turn(after, seen, key)
+
+
+def _made(
+    domain: Domain, task: OfficialTask, state: State, call: ToolCall, side: calls.Side
+) -> tuple[State, str, str]:
+    """Make a call; return the state, the text of the result, and why it failed if it did."""
+    db = Database(task.base, state.changes)
+    made = state.made | {i for i, gold in enumerate(task.calls) if _matches(gold, call)}
+    next_gold = task.calls[state.step : state.step + 1] if calls.has_user_tools(domain.name) else ()
+    try:
+        seen, reason = calls.run(domain.name, db, call, side), ""
+    except CallError as e:
+        seen, reason = f"Error: {e}", str(e) or "the call failed"
+    is_seen = side == "assistant" and not reason
+    after = state._replace(
+        changes=db.changes,
+        made=made,
+        step=state.step + any(_matches(gold, call) for gold in next_gold),
+        opened=state.opened | _named(db, call, seen) if is_seen else state.opened,
+        transferred=state.transferred or (side == "assistant" and call.name == _TRANSFER),
+        errors=state.errors + bool(reason),
+    )
+    return after, seen, reason
 
 
 def _matches(gold: GoldCall, call: ToolCall) -> bool:
@@ -128,69 +154,16 @@ def _named(db: Database, call: ToolCall, seen: str) -> set[str]:
     """Return the records that a call names, or whose key it returns."""
     texts = [one for one in call.arguments.values() if isinstance(one, str)]
     tables = db.changes
-    return {f"{table}:{key}" for key in [*texts, seen] for table in tables if db.has(table, key)}
-
-
-def suggestions(domain: Domain, state: State) -> list[str]:
-    """Return actions that are possible now: fixed sentences, and calls about what was looked up."""
-    if state.ended:
-        return []
-    db, found = Database(domain.base, state.changes), [ASK, CONFIRM, MORE, CLOSE]
-    for name in sorted(state.opened):
-        table, _, key = name.partition(":")
-        found += _SUGGESTED[table](db.get(table, key))
-    return list(dict.fromkeys(found))
-
-
-def _text(name: str, **arguments: Any) -> str:
-    return f"{name} {json.dumps(arguments, ensure_ascii=False)}"
-
-
-def _about_user(user: Mapping[str, Any]) -> list[str]:
-    orders = [_text("get_order_details", order_id=one) for one in user.get("orders", ())]
-    booked = [
-        _text("get_reservation_details", reservation_id=one) for one in user.get("reservations", ())
-    ]
-    return [_text("get_user_details", user_id=user["user_id"]), *orders, *booked]
-
-
-def _about_order(order: Mapping[str, Any]) -> list[str]:
-    number, items = order["order_id"], order["items"]
-    found = [_text("get_product_details", product_id=item["product_id"]) for item in items]
-    if order["status"] == "pending":
-        found += [
-            _text("cancel_pending_order", order_id=number, reason=reason) for reason in REASONS
-        ]
-    if order["status"] == "delivered":
-        paid_with = order["payment_history"][0]["payment_method_id"]
-        for item in items:
-            given = {"order_id": number, "item_ids": [item["item_id"]]}
-            found.append(
-                _text("return_delivered_order_items", **given, payment_method_id=paid_with)
-            )
-    return found
-
-
-def _about_reservation(reservation: Mapping[str, Any]) -> list[str]:
-    if reservation["status"] == "cancelled":
-        return []
-    return [_text("cancel_reservation", reservation_id=reservation["reservation_id"])]
-
-
-_SUGGESTED: Final[Mapping[str, Callable[[Mapping[str, Any]], list[str]]]] = {
-    "users": _about_user,
-    "orders": _about_order,
-    "reservations": _about_reservation,
-    "products": lambda _: [],
-    "flights": lambda _: [],
-}
+    keys = [*texts, seen, *_CUSTOMER_ID.findall(seen)]
+    return {f"{table}:{key}" for key in keys for table in tables if db.has(table, key)}
 
 
 def atoms(task: OfficialTask, state: State) -> dict[str, bool]:
     """Return what the reward needs by name, and whether it is so now.
 
     The records that must change (`change 1`), the facts that must be told (`fact 1`), the calls
-    that must be made (`call 1`), and that no other record was changed (`nothing else`).
+    that must be made (`call 1`), what must hold at the end (`assertion 1`), and that no other
+    record was changed (`nothing else`).
     """
     named: dict[str, bool] = {}
     if "DB" in task.basis:
@@ -201,13 +174,22 @@ def atoms(task: OfficialTask, state: State) -> dict[str, bool]:
         named |= {f"fact {i}": told for i, told in enumerate(state.facts, 1)}
     if "ACTION" in task.basis:
         named |= {f"call {i + 1}": i in state.made for i in range(len(task.calls))}
+    if task.assertions:
+        db = Database(task.base, state.changes)
+        found = {f"assertion {i}": one for i, one in enumerate(task.assertions, 1)}
+        named |= {name: scenario.holds(db, one) for name, one in found.items()}
     if "DB" in task.basis:
         named["nothing else"] = not breaches(task, state)
     return named
 
 
 def breaches(task: OfficialTask, state: State) -> int:
-    """Return how many records were changed that the solution leaves or changes otherwise."""
+    """Return how many records were changed that the solution leaves or changes otherwise.
+
+    Where the reward does not ask for the database, there are none.
+    """
+    if "DB" not in task.basis:
+        return 0
     return sum(
         not same(record, task.goal[table].get(key))
         for table, records in state.changes.items()
@@ -227,14 +209,34 @@ def expert_action(domain: Domain, task: OfficialTask, state: State) -> str:
     """Return the next action of an expert that knows the solution: its calls, then the facts."""
     if state.ended:
         return ""
-    tools, known = TOOLS[domain.name], {tool.name for tool in TOOLS[domain.name]}
+    if calls.has_user_tools(domain.name):
+        step = next(iter(task.calls[state.step :]), None)  # the order is part of a solution
+        return _text(domain, step) if step else _ending(task, state)
+    known = {tool.name for tool in TOOLS[domain.name]}
     for last in (False, True):
         for i, gold in enumerate(task.calls):
             playable = gold.name in known and (gold.name == _TRANSFER) == last
             if playable and i not in state.made:
-                return tools.action(ToolCall(gold.name, gold.arguments))
+                return _text(domain, gold)
         if not last and not all(state.facts):
-            untold = [fact for fact, told in zip(task.facts, state.facts, strict=True) if not told]
-            return f"{_SAY} {'; '.join(untold)}"
+            return _tell(task, state)
+    return _ending(task, state)
+
+
+def _text(domain: Domain, gold: GoldCall) -> str:
+    """Return the action of a call, or that asks the customer to make it."""
+    call = ToolCall(gold.name, gold.arguments)
+    return f"{_SAY} {request(call)}" if gold.side == "user" else TOOLS[domain.name].action(call)
+
+
+def _tell(task: OfficialTask, state: State) -> str:
+    untold = [fact for fact, told in zip(task.facts, state.facts, strict=True) if not told]
+    return f"{_SAY} {'; '.join(untold)}"
+
+
+def _ending(task: OfficialTask, state: State) -> str:
+    """Return the action that ends a conversation in which all else is done."""
+    if not all(state.facts):
+        return _tell(task, state)
     is_done = bool(state.said) or set(task.pieces) <= state.told  # a model ends when it likes
     return CLOSE if is_done or state.transferred else MORE

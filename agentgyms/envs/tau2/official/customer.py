@@ -7,17 +7,22 @@ it are not the benchmark's. Its sentences are fixed, and it changes its mind for
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, Protocol
 
+from agentgyms.core.tools import ToolCall
 from agentgyms.envs.tau2.official.files import OfficialTask
-from agentgyms.envs.tau2.official.state import State
+from agentgyms.envs.tau2.official.state import Round, State
+from agentgyms.envs.tau2.official.telecom.requests import calls_in
 from agentgyms.models.usage import NO_USAGE, Usage
 
 NAME: Final = "scripted-instructions-v1"
 """The customer's name in results."""
 
 GOODBYE: Final = "Thank you. Goodbye."
+
+Make = Callable[[ToolCall], tuple[str, bool]]
+"""Makes a call of the customer's; returns its result, and whether too many calls have failed."""
 
 _IDENTITY: Final = re.compile(
     r"\b(name|zip|e-?mail|user id|identity|verify|authenticate)\b", re.IGNORECASE
@@ -39,6 +44,7 @@ class Heard(NamedTuple):
         nothing_new: Whether it tells nothing that was not known.
         before: The text in front of the customer's first words.
         said: The conversation with a model.
+        rounds: The calls of a model, all of them.
         unheard: Whether the conversation has become too long for the model.
         usage: The tokens and the cost of the answer.
     """
@@ -49,6 +55,7 @@ class Heard(NamedTuple):
     nothing_new: bool = False
     before: str = ""
     said: tuple[str, ...] = ()
+    rounds: tuple[Round, ...] = ()
     unheard: bool = False
     usage: Usage = NO_USAGE
 
@@ -56,35 +63,42 @@ class Heard(NamedTuple):
 class Customer(Protocol):
     """Answers the agent; equal conversations and seeds have equal answers, as far as models allow.
 
-    After an `EnvUnavailable` a retry is safe.
+    After an `EnvUnavailable` a retry is safe. `make` is None where the customer has no tools.
     """
 
     @property
     def name(self) -> str:
         """The customer's name in results."""
 
-    def begin(self, task: OfficialTask, seed: int) -> Heard:
+    def begin(self, task: OfficialTask, seed: int, make: Make | None) -> Heard:
         """Return the first words."""
 
-    def hear(self, task: OfficialTask, state: State, words: str) -> Heard:
+    def hear(self, task: OfficialTask, state: State, words: str, make: Make | None) -> Heard:
         """Return the answer to what the agent says."""
 
 
 class ScriptedCustomer:
-    """Reads its instructions out."""
+    """Reads its instructions out, and does on its phone what it is asked to do."""
 
     name: Final = NAME
 
-    def begin(self, task: OfficialTask, seed: int) -> Heard:
+    def begin(self, task: OfficialTask, seed: int, make: Make | None) -> Heard:
         """Return the first words: the reason of the call."""
         return _tell(task.pieces, frozenset(), ("reason_for_call",))
 
-    def hear(self, task: OfficialTask, state: State, words: str) -> Heard:
+    def hear(self, task: OfficialTask, state: State, words: str, make: Make | None) -> Heard:
         """Return the answer to what the agent says."""
         pieces, told = task.pieces, state.told
         if state.transferred:
             return Heard(GOODBYE, told, over=True)
-        if _IDENTITY.search(words) and "known_info" in pieces and "known_info" not in told:
+        asked = calls_in(words) if make else []
+        if len(asked) > 1:
+            return Heard("One thing at a time, please.", told, nothing_new=True)
+        if make and asked:
+            seen, _ = make(asked[0])
+            return Heard(f'I have done it. My phone says: "{seen}"', told)
+        asks = _IDENTITY.search(words) or (make and "number" in words.lower())
+        if asks and "known_info" in pieces and "known_info" not in told:
             return _tell(pieces, told, ("known_info",))
         is_done = set(pieces) <= told
         if _CLOSING.search(words) and is_done:

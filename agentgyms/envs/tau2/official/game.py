@@ -14,6 +14,7 @@ from agentgyms.envs.tau2.official import conversation, files, state
 from agentgyms.envs.tau2.official.conversation import Turn
 from agentgyms.envs.tau2.official.customer import Customer, ScriptedCustomer
 from agentgyms.envs.tau2.official.database import written
+from agentgyms.envs.tau2.official.suggestions import suggestions
 
 _SEED_RANGE: Final = 2**31
 
@@ -76,7 +77,7 @@ class OfficialGame:
             state_key=keys.state_key(self.version, task.task_id, written(known)),
             reward=score,
             terminated=now.ended,
-            admissible=conversation.suggestions(self._domain, now),
+            admissible=suggestions(self._domain, task, now),
             admissible_complete=False,
             action_key=keys.INVALID_ACTION if malformed else turn.key,
             feedback=turn.feedback,

@@ -17,6 +17,7 @@ from agentgyms.envs.tau2.official.records import (
     text,
     whole,
 )
+from agentgyms.envs.tau2.official.telecom.tables import TELECOM
 
 ADDRESS: Final = record(address1=text, address2=text, city=text, country=text, state=text, zip=text)
 _RETAIL_METHOD: Final = kinds(
@@ -137,5 +138,9 @@ _AIRLINE: Final = {
     ),
 }
 
-TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {"retail": _RETAIL, "airline": _AIRLINE}
+TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
+    "retail": _RETAIL,
+    "airline": _AIRLINE,
+    "telecom": TELECOM,
+}
 """The readers of the records of each table, by domain."""

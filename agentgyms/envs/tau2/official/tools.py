@@ -7,21 +7,10 @@ from typing import Any, Final
 
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.tau2.official.airline import CABINS, FLIGHT_TYPES, INSURANCE
+from agentgyms.envs.tau2.official.common_tools import CALCULATE, SAY, TRANSFER
 from agentgyms.envs.tau2.official.retail import REASONS
+from agentgyms.envs.tau2.official.telecom.tools import TELECOM
 
-_SAY: Final = Tool(
-    "say", "Say something to the customer.", "say: {words}", {"words": "What you say."}
-)
-_CALCULATE: Final = Tool(
-    "calculate",
-    "Compute the value of an expression of numbers, + - * / and parentheses.",
-    arguments={"expression": "The expression, such as (2 + 2) * 3."},
-)
-_TRANSFER: Final = Tool(
-    "transfer_to_human_agents",
-    "Hand the customer over to a human agent, who alone can help further.",
-    arguments={"summary": "What the customer needs."},
-)
 _USER: Final = "The user's id, such as sara_doe_496."
 _GET_USER: Final = Tool("get_user_details", "Look a user up.", arguments={"user_id": _USER})
 
@@ -49,8 +38,8 @@ _SWAP: Final[Mapping[str, str | Argument]] = {
 }
 
 RETAIL: Final = Tools(
-    _SAY,
-    _CALCULATE,
+    SAY,
+    CALCULATE,
     Tool(
         "cancel_pending_order",
         "Cancel a pending order and refund it; the customer has to agree first.",
@@ -112,7 +101,7 @@ RETAIL: Final = Tools(
             "payment_method_id": "The id of the payment method that gets the refund.",
         },
     ),
-    _TRANSFER,
+    TRANSFER,
 )
 
 _RESERVATION: Final = "The reservation's id, such as ZFA04Y."
@@ -152,7 +141,7 @@ _SEARCH: Final[Mapping[str, str | Argument]] = {
 }
 
 AIRLINE: Final = Tools(
-    _SAY,
+    SAY,
     Tool(
         "book_reservation",
         "Book flights; the customer has to agree first.",
@@ -169,7 +158,7 @@ AIRLINE: Final = Tools(
             "insurance": Argument("Whether it is insured.", choices=INSURANCE),
         },
     ),
-    _CALCULATE,
+    CALCULATE,
     Tool(
         "cancel_reservation",
         "Cancel a whole reservation and refund it; the customer has to agree first.",
@@ -189,7 +178,7 @@ AIRLINE: Final = Tools(
         "Give a user a certificate.",
         arguments={"user_id": _USER, "amount": Argument("Its amount.", "integer")},
     ),
-    _TRANSFER,
+    TRANSFER,
     Tool(
         "update_reservation_baggages",
         "Change the bags of a reservation; the customer has to agree first.",
@@ -217,10 +206,19 @@ AIRLINE: Final = Tools(
     ),
 )
 
-TOOLS: Final[Mapping[str, Tools]] = {"retail": RETAIL, "airline": AIRLINE}
+TOOLS: Final[Mapping[str, Tools]] = {"retail": RETAIL, "airline": AIRLINE, "telecom": TELECOM}
 """The tools of each domain."""
+
+
+WORKFLOW: Final = "-workflow"
+"""The end of the name of a domain that differs from another one in its policy alone."""
+
+
+def engine_of(domain: str) -> str:
+    """Return the domain whose tools and records a domain has."""
+    return domain.removesuffix(WORKFLOW) if domain == f"telecom{WORKFLOW}" else domain
 
 
 def tools_of(domain: Any) -> Tools | None:
     """Return the tools of a domain; None if it is none of the benchmark's."""
-    return TOOLS.get(domain) if isinstance(domain, str) else None
+    return TOOLS.get(engine_of(domain)) if isinstance(domain, str) else None

@@ -21,10 +21,10 @@ JUNK = ["", "#W0000000", "nobody_1", "0", "gift_card_0", "2024-05-40"]
 class Caller:
     """Draws calls of a domain from its tables."""
 
-    def __init__(self, domain, chance):
-        self.domain, self.chance = domain, chance
-        self.tools = [tool for tool in TOOLS[domain.name] if tool.name != "say"]
-        self.tables = {name: list(table.values()) for name, table in domain.base.items()}
+    def __init__(self, name, base, chance):
+        self.name, self.base, self.chance = name, base, chance
+        self.tools = [tool for tool in TOOLS[name] if tool.name != "say"]
+        self.tables = {name: list(table.values()) for name, table in base.items()}
         # few, so that calls come back to what calls have changed
         self.few = {
             name: chance.sample(records, min(len(records), 6))
@@ -32,17 +32,18 @@ class Caller:
         }
 
     def call(self):
-        """Return a call's name and arguments."""
+        """Return a call's name and arguments, and that it is the agent's."""
         tool = self.chance.choice(self.tools)
         record = self.record()
-        return tool.name, {
+        given = {
             name: record[name] if one.choices else self.value(name, record)
             for name, one in tool.parameters.items()
         }
+        return [tool.name, given, "assistant"]
 
     def record(self):
         """Return values of arguments that belong together."""
-        return getattr(self, self.domain.name)()
+        return getattr(self, self.name)()
 
     def value(self, name, record):
         """Return the value of an argument, one in twelve of them wrong."""
@@ -60,7 +61,7 @@ class Caller:
     def retail(self):
         chance = self.chance
         order = chance.choice(self.few["orders"])
-        user = self.domain.base["users"][order["user_id"]]
+        user = self.base["users"][order["user_id"]]
         items = chance.sample(order["items"], chance.randint(1, len(order["items"])))
         swaps = [self.swap(item) for item in items]
         return {
@@ -79,14 +80,14 @@ class Caller:
         }
 
     def swap(self, item):
-        variants = self.domain.base["products"][item["product_id"]]["variants"].values()
+        variants = self.base["products"][item["product_id"]]["variants"].values()
         free = [one["item_id"] for one in variants if one["available"]]
         return self.chance.choice(free or [item["item_id"]])
 
     def airline(self):
         chance = self.chance
         reservation = chance.choice(self.few["reservations"])
-        user = self.domain.base["users"][reservation["user_id"]]
+        user = self.base["users"][reservation["user_id"]]
         flight = chance.choice(self.tables["flights"])
         date = chance.choice(list(flight["dates"]))
         cabin = chance.choice(["business", "economy", "basic_economy"])
