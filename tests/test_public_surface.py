@@ -96,7 +96,7 @@ SERVERS = {
 
 IDS = (
     "ALFWorld AppWorld BabyAI Blackjack Corridor Countdown EZPoints FrozenLake Minesweeper "
-    "NumberLine Points24 SOTOPIA SearchQA Sokoban Tau2 TextCraft TowerOfHanoi VisualSokoban "
+    "NumberLine Points24 SOTOPIA ScienceWorld SearchQA Sokoban Tau2 TextCraft TowerOfHanoi VisualSokoban "
     "WebShop WebShopBrowser"
 )
 

@@ -51,7 +51,9 @@ TOOLS: Final = Tools(
     _on("use", "Use a thing.", "use {thing}"),
     _on("eat", "Eat a thing.", "eat {thing}"),
     _on("flush", "Flush a toilet.", "flush {thing}"),
-    _on("focus_on", "Show that the task is about this thing; a wrong one fails.", "focus on {thing}"),
+    _on(
+        "focus_on", "Show that the task is about this thing; a wrong one fails.", "focus on {thing}"
+    ),
     Tool("wait", "Wait ten steps.", "wait"),
     Tool("wait1", "Wait one step.", "wait1"),
     Tool("reset_task", "Forget what was focused on, and the goals reached.", "reset task"),

@@ -11,7 +11,7 @@ import sys
 import threading
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from gymnasium.error import DependencyNotInstalled
 
@@ -32,7 +32,7 @@ _ADVICE: Final = (
     "an environment that has scienceworld"
 )
 _JAVA_ADVICE: Final = (
-    f"install a Java runtime, {OLDEST_JAVA} or newer, such as Debian's openjdk-17-jre-headless, and "
+    f"install a Java runtime, {OLDEST_JAVA} or newer, such as openjdk-17-jre-headless, and "
     "put `java` on the path or set JAVA_HOME"
 )
 _GOLD_PATHS: Final = 64
@@ -187,7 +187,7 @@ def take() -> Child:
     if child.greeting["version"] != VERSION:
         _end(child)
         raise DependencyNotInstalled(
-            f"{python} has scienceworld {child.greeting['version']}, whose tasks may be others than "
+            f"{python} has scienceworld {child.greeting['version']}, whose tasks may differ from "
             f"those of {VERSION}: {_ADVICE}"
         )
     return child

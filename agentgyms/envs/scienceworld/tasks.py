@@ -109,4 +109,3 @@ def check_simplification(given: object, families: tuple[str, ...]) -> str:
             "without power-component and test-conductivity tasks, or simplification='easy'"
         )
     return ",".join(wanted)
-
