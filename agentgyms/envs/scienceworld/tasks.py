@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from agentgyms.core.errors import BadOption, did_you_mean
 from agentgyms.core.tasks import Task, TaskSet
@@ -77,7 +77,7 @@ def parsed(task: Task) -> tuple[str, int]:
     return name, int(number)
 
 
-def check_families(given: object) -> tuple[str, ...]:
+def check_families(given: Any) -> tuple[str, ...]:
     """Return the names of tasks, sorted; None stands for all."""
     if given is None:
         return tuple(VARIATIONS)
