@@ -10,6 +10,8 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from chat_server import ChatServer
+from click.testing import CliRunner
 
 import agentgyms
 from agentgyms import testing
@@ -18,6 +20,7 @@ from agentgyms.envs.scienceworld import engine, tasks
 from agentgyms.processes import workers
 from agentgyms.remote import RemoteEnv
 from env_servers import Server, create_app
+from harness.cli.main import main as harness_cli
 
 pytestmark = pytest.mark.scienceworld
 
@@ -197,3 +200,18 @@ def test_a_killed_parent_leaves_no_process():
     while not all(map(gone, pids)):
         assert time.monotonic() < end, f"of {pids} some live on"
         time.sleep(0.1)
+
+
+def test_a_model_is_evaluated_with_the_forms_of_commands_in_its_prompt():
+    answer = "<think>I look first.</think><action>open door to kitchen</action>"
+    words = ["eval", "--env", "ScienceWorld", "--split", "sample", "--tasks", "1"]
+    words += ["--agent", "react", "--model", "scripted", "--name", "science"]
+    words += ["--set", "env.max_turns=3", "--env-arg", "list_actions=false"]
+    with ChatServer(lambda messages: answer, model="scripted") as server:
+        done = CliRunner().invoke(harness_cli, [*words, "--url", server.url])
+    assert done.exit_code == 0, done.output
+    prompt = json.dumps(server.requests[0].body["messages"])
+    assert "focus on OBJ" in prompt
+    assert "Your task is to" in prompt
+    result = json.loads(Path("evaluations/science/result.json").read_text())
+    assert (result["episodes"]["finished"], result["data_source"]) == (1, "official"), result
