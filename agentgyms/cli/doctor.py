@@ -15,6 +15,7 @@ from agentgyms.core.imports import install
 from agentgyms.data import datasets
 from agentgyms.envs.appworld.sandbox import executors
 from agentgyms.envs.appworld.sandbox import install as appworld
+from agentgyms.envs.scienceworld import engine as scienceworld
 from agentgyms.envs.webshop.browser import launch
 
 
@@ -54,7 +55,7 @@ def examine() -> list[Finding]:
         found = _version(name)
         advice = f"optional: {install(extra)}"
         findings.append(Finding(name, found != "", found or "not installed", advice))
-    findings += [_confinement(), _appworld(), *_data_sets()]
+    findings += [_confinement(), _appworld(), *_scienceworld(), *_data_sets()]
     findings += [_program(what, names, advice) for what, names, advice in _PROGRAMS]
     return findings
 
@@ -84,6 +85,20 @@ def _appworld() -> Finding:
     except BadOption:  # AGENTGYMS_DATA is invalid, as the finding on data sets says
         return Finding(subject, False, "not found", "optional: agentgyms setup appworld")
     return Finding(subject, True, f"{appworld.VERSION} in {python}")
+
+
+def _scienceworld() -> list[Finding]:
+    """Find what ScienceWorld needs: the interpreter that has its package, and Java."""
+    findings = []
+    for subject, find in (
+        ("ScienceWorld engine", scienceworld.find_python),
+        ("Java", scienceworld.find_java),
+    ):
+        try:
+            findings.append(Finding(subject, True, find()))
+        except DependencyNotInstalled as e:
+            findings.append(Finding(subject, False, "not installed", f"optional: {e}"))
+    return findings
 
 
 def _program(what: str, names: tuple[str, ...], advice: str) -> Finding:

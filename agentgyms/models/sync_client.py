@@ -79,7 +79,9 @@ class SyncChatClient:
 
     def interrupt(self) -> None:
         """Cancel the requests of other threads: they raise `ModelUnavailable`."""
-        for future in list(self._pending):
+        with loop_thread.lock():  # a request that is on its way is among them
+            pending = list(self._pending)
+        for future in pending:
             future.cancel()
 
     def report(self) -> dict[str, Any]:

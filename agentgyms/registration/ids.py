@@ -30,6 +30,7 @@ ENVIRONMENTS: Final = {
     "agentgyms/NumberLine-v0": "agentgyms.envs.games.number_line:NumberLineEnv",
     "agentgyms/Points24-v0": "agentgyms.envs.games.points:Points24Env",
     "agentgyms/SOTOPIA-v0": "agentgyms.envs.sotopia.env:SOTOPIAEnv",
+    "agentgyms/ScienceWorld-v0": "agentgyms.envs.scienceworld.env:ScienceWorldEnv",
     "agentgyms/SearchQA-v0": "agentgyms.envs.searchqa.env:SearchQAEnv",
     "agentgyms/Sokoban-v0": "agentgyms.envs.sokoban.env:SokobanEnv",
     "agentgyms/TextCraft-v0": "agentgyms.envs.games.textcraft.env:TextCraftEnv",

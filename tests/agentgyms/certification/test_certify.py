@@ -15,6 +15,7 @@ from agentgyms.registration import ENVIRONMENTS
 
 MARKED = {
     "agentgyms/Corridor-v0": (),
+    "agentgyms/ScienceWorld-v0": (pytest.mark.skip("a learner takes hours of JVMs"),),
     "agentgyms/WebShopBrowser-v0": (pytest.mark.browser, pytest.mark.slow),
 }
 OURS = [
