@@ -75,6 +75,7 @@ class _Player:
             classpath=JAR_PATH,
             java_path=java,
             javaopts=list(JAVA_OPTIONS),
+            cwd=str(folder),  # where the engine leaves a table of its types
             die_on_exit=True,  # at the end of its input, which is this process's end
             enable_auth=True,
             return_proc=True,

@@ -251,9 +251,7 @@ def test_the_turn_limit_truncates():
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(
-        BadOption, match="domain must be one of 'shop', .*'telecom-workflow', got 3"
-    ):
+    with pytest.raises(BadOption, match="domain must be one of 'shop', .*-workflow', got 3"):
         Tau2Env(domain=3)
     with pytest.raises(BadOption, match="families must be a list of some of cancel"):
         Tau2Env(families=["steal"])
