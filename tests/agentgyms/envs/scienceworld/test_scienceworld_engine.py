@@ -37,6 +37,7 @@ def nothing_left():
     yield
     engine.end_idle()
     assert workers.counts()["scienceworld-engine"].alive == 0
+    assert not list(Path().glob("*.tsv")), "the engine writes into its own folder"
 
 
 @pytest.fixture
