@@ -86,15 +86,19 @@ def parser_of(
 
     `kwargs` are the environment's arguments.
     """
-    tools = ANY_ACTION
+    name = "hermes" if format_name == "auto" else format_name
+    return ToolParser(tools_of(env_id, kwargs), FORMATS.get(name), name)
+
+
+def tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
+    """Return the tools of an environment with these arguments, `ANY_ACTION` if it has none."""
     try:
         maker, registered = find_maker(env_id)
         if isinstance(maker, type) and issubclass(maker, TextEnv):
-            tools = maker.tools_of({**registered, **kwargs})
+            return maker.tools_of({**registered, **kwargs})
     except BadOption:  # only its maker knows what it is
         pass
-    name = "hermes" if format_name == "auto" else format_name
-    return ToolParser(tools, FORMATS.get(name), name)
+    return ANY_ACTION
 
 
 def _typed(call: ServedCall) -> ToolCall:
