@@ -178,8 +178,8 @@ def load(
     """Return the style's template for an environment, or its default one.
 
     `tool_format` is the format of tool calls, and `kwargs` are the environment's arguments, which
-    its tools may depend on; they matter to the style `tools` and to templates that list tools. Raises
-    `ConfigError` if there is no such style or format, or the style's file has no parser line.
+    its tools may depend on; they matter to the style `tools` and to templates that list tools.
+    Raises `ConfigError` if there is no such style or format, or its file has no parser line.
     """
     for folder in _folders(env_id):
         path = _FOLDER / folder / f"{style}.jinja"
