@@ -18,7 +18,8 @@ folder of WebShop.
 
 The style `tools` asks for calls of the environment's tools. Its templates have four fields more:
 `calls`, the admissible actions as calls; in the history of each turn `call`, its action as one, and
-`problem`, what was wrong with the answer, which `problem` says of the last one.
+`problem`, what was wrong with the answer, which `problem` says of the last one. A first line
+`{# parser: tools, words: say #}` makes words without a call one of the tool `say`.
 
 The style `chat` shows what `agentgyms.adapters.messages` shows: for runs behind the gateway.
 
@@ -51,7 +52,7 @@ from harness.types.messages import Image, ImagePart, TextPart
 
 _FOLDER = Path(__file__).parent / "templates"
 _PARTS = Path(__file__).parent / "parts"
-_HEADER = re.compile(r"\{#\s*parser:\s*(\w+)\s*#\}\n")
+_HEADER = re.compile(r"\{#\s*parser:\s*(\w+)(?:, words: (\w+))?\s*#\}\n")
 _FILLER = re.compile(r"\b(?:a|an|and|the|you see|in it|next to it|you)\b|,", re.IGNORECASE)
 _TAG: Final = re.compile(r"</?[A-Za-z_]+>")
 _IMAGE_MARK: Final = "\x00image\x00"
@@ -103,6 +104,7 @@ class PromptStyle:
     _template: jinja2.Template
     _follow_up: jinja2.Template
     tools: ToolParser | None = None  # parser of calls, if the answer calls a tool; else None
+    spoken: str = ""  # the tool that words without a call are one of
     lists_tools: bool = False  # the prompt lists the environment's tools as forms of actions
     listed: Tools = ANY_ACTION  # these tools
 
@@ -186,7 +188,8 @@ def load(
         if path.is_file():
             loaded = _compile(path, f"{folder}/{style}")
             if loaded.parser == "tools":
-                return replace(loaded, tools=tool_calls.parser_of(env_id, tool_format, kwargs))
+                parser = tool_calls.parser_of(env_id, tool_format, kwargs, loaded.spoken)
+                return replace(loaded, tools=parser)
             if loaded.lists_tools:
                 return replace(loaded, listed=tool_calls.tools_of(env_id, kwargs))
             return loaded
@@ -266,7 +269,7 @@ def _compile(path: Path, name: str) -> PromptStyle:
     header = _HEADER.match(source)
     if header is None:
         raise ConfigError(f"{path} must begin with a line such as {{# parser: plain #}}")
-    parser = header.group(1)
+    parser, spoken = header.groups(default="")
     lettered = parsing.get(parser).lettered
     body = source[header.end() :]
     follow_up_path = path.with_suffix(f"{_FOLLOW_UP}.jinja")
@@ -281,7 +284,14 @@ def _compile(path: Path, name: str) -> PromptStyle:
     lists_tools = "tools" in _fields_of(body)
     texts = _JINJA.from_string(body), _JINJA.from_string(follow_up)
     return PromptStyle(
-        name, version, parser, shows_image, in_history, *texts, lists_tools=lists_tools
+        name,
+        version,
+        parser,
+        shows_image,
+        in_history,
+        *texts,
+        spoken=spoken,
+        lists_tools=lists_tools,
     )
 
 

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from agentgyms.envs.tau2.env import Tau2Env
+from agentgyms.models.types import ServedCall
 from harness import prompts
+from harness.prompts.answers import Parsed
 
 ENV_ID = "agentgyms/Tau2-v0"
 FIELDS = {"goal": "", "history": [], "actions": [], "choices": [], "turn": 0, "max_turns": 9}
@@ -50,3 +52,14 @@ def test_lettered_actions_of_a_domain_are_all_shown():
     fields = FIELDS | {"first_observation": "Customer: Hi", "observation": "Customer: Hi"}
     style = prompts.load("compact", ENV_ID, kwargs={"domain": "retail"})
     assert action in style.render(**fields | {"choices": [action]})
+
+
+def test_words_without_a_call_are_said_to_the_customer():
+    style = prompts.load("tools", ENV_ID, kwargs={"domain": "retail"})
+    answer = "<think>Who is it?</think>\n\nMay I have\nyour email?"
+    assert style.parse(answer, calls=()) == Parsed("say: May I have\nyour email?")
+    call = ServedCall("1", "list_all_product_types", "{}")
+    assert style.parse("I look.", calls=[call]) == Parsed("list_all_product_types")
+    for text in ("", "<think>Who?</think>", "Hello</tool_call>", "Hello <tool_call>{"):
+        assert style.parse(text) == Parsed("", valid=False), text
+    assert not prompts.load("tools", "agentgyms/Corridor-v0").parse("Hello").valid
