@@ -229,7 +229,7 @@ class _Session:
             return ", ".join(filter(None, [pace.text(), known, rest]))
 
         with ProgressBar(
-            total=total, initial=done, desc=title, unit="task", beside=beside, bar_format=_BAR
+            total=total, initial=done, desc=title, unit="samples", beside=beside, bar_format=_BAR
         ) as bar:
             tasks = [asyncio.create_task(play_one(unit)) for unit in left]
             try:

@@ -4,7 +4,8 @@ A template has the fields `goal`, `first_observation`, `observation`, `history` 
 each with `number`, `observation` before the action, `action`, and `outcome`, the observation after
 it), `actions` (admissible now), `choices` (the same without placeholders), `turn` (number of turns
 so far) and `max_turns`. `{{ image }}` is the place of the observation's image; a style with it
-needs a vision-language model and an environment that shows images. The first line is a comment
+needs a vision-language model and an environment that shows images. A template that refers to
+`tools` gets the environment's, to list them as forms of actions. The first line is a comment
 that names the parser: `{# parser: tagged #}`.
 
 In a transcript the first prompt is the template without history. Each later prompt is a follow-up:
@@ -17,7 +18,8 @@ folder of WebShop.
 
 The style `tools` asks for calls of the environment's tools. Its templates have four fields more:
 `calls`, the admissible actions as calls; in the history of each turn `call`, its action as one, and
-`problem`, what was wrong with the answer, which `problem` says of the last one.
+`problem`, what was wrong with the answer, which `problem` says of the last one. A first line
+`{# parser: tools, words: say #}` makes words without a call one of the tool `say`.
 
 The style `chat` shows what `agentgyms.adapters.messages` shows: for runs behind the gateway.
 
@@ -40,6 +42,7 @@ from typing import Any, Final
 import jinja2
 import jinja2.meta
 
+from agentgyms.core.tools import ANY_ACTION, Tools
 from agentgyms.models.types import ServedCall
 from harness.prompts import answers, parsing, tool_calls, tool_formats
 from harness.prompts.answers import Parsed, outside_thoughts
@@ -49,7 +52,7 @@ from harness.types.messages import Image, ImagePart, TextPart
 
 _FOLDER = Path(__file__).parent / "templates"
 _PARTS = Path(__file__).parent / "parts"
-_HEADER = re.compile(r"\{#\s*parser:\s*(\w+)\s*#\}\n")
+_HEADER = re.compile(r"\{#\s*parser:\s*(\w+)(?:, words: (\w+))?\s*#\}\n")
 _FILLER = re.compile(r"\b(?:a|an|and|the|you see|in it|next to it|you)\b|,", re.IGNORECASE)
 _TAG: Final = re.compile(r"</?[A-Za-z_]+>")
 _IMAGE_MARK: Final = "\x00image\x00"
@@ -101,6 +104,9 @@ class PromptStyle:
     _template: jinja2.Template
     _follow_up: jinja2.Template
     tools: ToolParser | None = None  # parser of calls, if the answer calls a tool; else None
+    spoken: str = ""  # the tool that words without a call are one of
+    lists_tools: bool = False  # the prompt lists the environment's tools as forms of actions
+    listed: Tools = ANY_ACTION  # these tools
 
     def parse(
         self,
@@ -148,7 +154,7 @@ class PromptStyle:
     def _content(
         self, template: jinja2.Template, image: Image | None, fields: dict[str, Any]
     ) -> str | list[TextPart | ImagePart]:
-        text = template.render(image=_IMAGE_MARK, **fields)
+        text = template.render(image=_IMAGE_MARK, tools=self.listed, **fields)
         if not self.shows_image:
             return text
         if image is None:
@@ -174,16 +180,19 @@ def load(
     """Return the style's template for an environment, or its default one.
 
     `tool_format` is the format of tool calls, and `kwargs` are the environment's arguments, which
-    its tools may depend on; only the style `tools` uses them. Raises `ConfigError`
-    if there is no such style or format, or the style's file has no parser line.
+    its tools may depend on; they matter to the style `tools` and to templates that list tools.
+    Raises `ConfigError` if there is no such style or format, or its file has no parser line.
     """
     for folder in _folders(env_id):
         path = _FOLDER / folder / f"{style}.jinja"
         if path.is_file():
             loaded = _compile(path, f"{folder}/{style}")
-            if loaded.parser != "tools":
-                return loaded
-            return replace(loaded, tools=tool_calls.parser_of(env_id, tool_format, kwargs))
+            if loaded.parser == "tools":
+                parser = tool_calls.parser_of(env_id, tool_format, kwargs, loaded.spoken)
+                return replace(loaded, tools=parser)
+            if loaded.lists_tools:
+                return replace(loaded, listed=tool_calls.tools_of(env_id, kwargs))
+            return loaded
     known = sorted({path.stem for path in _FOLDER.glob("*/*.jinja") if "." not in path.stem})
     raise ConfigError(f"unknown prompt style {style!r}: expected one of {', '.join(known)}")
 
@@ -260,7 +269,7 @@ def _compile(path: Path, name: str) -> PromptStyle:
     header = _HEADER.match(source)
     if header is None:
         raise ConfigError(f"{path} must begin with a line such as {{# parser: plain #}}")
-    parser = header.group(1)
+    parser, spoken = header.groups(default="")
     lettered = parsing.get(parser).lettered
     body = source[header.end() :]
     follow_up_path = path.with_suffix(f"{_FOLLOW_UP}.jinja")
@@ -272,8 +281,18 @@ def _compile(path: Path, name: str) -> PromptStyle:
     version = _digest(source + follow_up)
     shows_image = _shows_image(body) or _shows_image(follow_up)
     in_history = not {"observation", "image"} & _fields_of(body)
-    first, later = _JINJA.from_string(body), _JINJA.from_string(follow_up)
-    return PromptStyle(name, version, parser, shows_image, in_history, first, later)
+    lists_tools = "tools" in _fields_of(body)
+    texts = _JINJA.from_string(body), _JINJA.from_string(follow_up)
+    return PromptStyle(
+        name,
+        version,
+        parser,
+        shows_image,
+        in_history,
+        *texts,
+        spoken=spoken,
+        lists_tools=lists_tools,
+    )
 
 
 def _fields_of(source: str) -> set[str]:

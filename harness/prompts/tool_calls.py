@@ -13,7 +13,7 @@ from agentgyms.core.tools import ANY_ACTION, BadCall, ToolCall, Tools
 from agentgyms.models.types import ServedCall
 from agentgyms.registration import find_maker
 from harness.prompts.answers import Parsed, outside_thoughts
-from harness.prompts.tool_formats import FORMATS, HERMES, ToolFormat, read_json
+from harness.prompts.tool_formats import FORMATS, HERMES, TAGS, ToolFormat, read_json
 from harness.types.errors import ConfigError
 
 _NONE: Final = "no tool is called"
@@ -24,12 +24,14 @@ class ToolParser:
     """Parses and writes the calls of an environment's tools.
 
     An answer is valid if it has exactly one call, and that is a right one. Otherwise there is no
-    action, whatever else the answer says, and `problem` tells the model why.
+    action, whatever else the answer says, and `problem` tells the model why. But words without a
+    call are one of the tool `spoken`, if there is one.
     """
 
     tools: Tools = ANY_ACTION
     format: ToolFormat = HERMES
     name: str = "hermes"
+    spoken: str = ""  # a tool with one argument
     lettered: Final = False
 
     def action(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
@@ -39,6 +41,7 @@ class ToolParser:
         if there is not exactly one call, or it is wrong.
         """
         found = [_typed(call) for call in calls] if calls else self._calls(text)
+        found = found or self._spoken(outside_thoughts(text).strip())
         if len(found) != 1:
             raise BadCall(f"{len(found)} tools are called at once" if found else _NONE)
         return self.tools.action(found[0])
@@ -74,27 +77,41 @@ class ToolParser:
             )
         return answer
 
+    def _spoken(self, words: str) -> list[ToolCall]:
+        """Return the call that words stand for; none with a stray tag of one."""
+        if not words or any(tag in words for tag in TAGS):
+            return []
+        spoken = [tool for tool in self.tools if tool.name == self.spoken]
+        return [ToolCall(tool.name, dict.fromkeys(tool.arguments, words)) for tool in spoken]
+
     def _calls(self, text: str) -> list[ToolCall]:
         calls = self.format.parse(outside_thoughts(text))
         return [self.tools.typed(call) for call in calls] if self.format.untyped else calls
 
 
 def parser_of(
-    env_id: str, format_name: str, kwargs: Mapping[str, Any] = MappingProxyType({})
+    env_id: str,
+    format_name: str,
+    kwargs: Mapping[str, Any] = MappingProxyType({}),
+    spoken: str = "",
 ) -> ToolParser:
     """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here.
 
     `kwargs` are the environment's arguments.
     """
-    tools = ANY_ACTION
+    name = "hermes" if format_name == "auto" else format_name
+    return ToolParser(tools_of(env_id, kwargs), FORMATS.get(name), name, spoken)
+
+
+def tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
+    """Return the tools of an environment with these arguments, `ANY_ACTION` if it has none."""
     try:
         maker, registered = find_maker(env_id)
         if isinstance(maker, type) and issubclass(maker, TextEnv):
-            tools = maker.tools_of({**registered, **kwargs})
+            return maker.tools_of({**registered, **kwargs})
     except BadOption:  # only its maker knows what it is
         pass
-    name = "hermes" if format_name == "auto" else format_name
-    return ToolParser(tools, FORMATS.get(name), name)
+    return ANY_ACTION
 
 
 def _typed(call: ServedCall) -> ToolCall:

@@ -118,14 +118,14 @@ class EnvPool:
         if not blocking:
             return work()
         thread = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, work)
+        # The error is marked as seen: after a cancellation, or a second one, nothing waits for it.
+        thread.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:
             if interrupt is not None:
                 interrupt()
             await asyncio.wait([thread])
-            if not thread.cancelled():
-                thread.exception()  # mark the error as seen; nothing waits for it
             raise
 
     def close(self) -> None:

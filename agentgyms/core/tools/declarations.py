@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -163,7 +164,7 @@ class Tools:
     def __init__(self, *tools: Tool) -> None:
         """Keep the tools."""
         self._tools = {tool.name: tool for tool in tools}
-        self._names = ", ".join(self._tools)
+        self._names = textwrap.shorten(", ".join(self._tools), 600, placeholder=" ...")
         if not tools or len(self._tools) < len(tools):
             raise ValueError("tools must be at least one, with different names")
 
@@ -204,8 +205,7 @@ class Tools:
             BadCall: There is no such tool, or an argument is missing, unknown or wrong.
         """
         if call.name not in self._tools:
-            known = f"expected one of {self._names:.180}"
-            raise BadCall(f"there is no tool {shown(call.name)}: {known}")
+            raise self._unknown(call.name)
         return self._tools[call.name].text(call.arguments)
 
     def read(self, action: str) -> ToolCall:
@@ -216,12 +216,15 @@ class Tools:
         """
         name = action.strip().partition(" ")[0]
         if name not in self._tools:
-            known = f"expected one of {self._names:.180}"
-            raise BadCall(f"there is no tool {shown(name)}: {known}")
+            raise self._unknown(name)
         tool = self._tools[name]
         call = tool.find(tool.text(tool._arguments(action)))
         assert call is not None  # a tool finds what it wrote
         return call
+
+    def _unknown(self, name: str) -> BadCall:
+        what = f"there is no tool {shown(name)}" if name else "no tool is named"
+        return BadCall(f"{what}: expected one of {self._names}")
 
     def call(self, action: str) -> ToolCall | None:
         """Return the call that stands for an action; None if no tool has its form."""

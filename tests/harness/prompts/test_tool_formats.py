@@ -148,7 +148,7 @@ def test_words_may_stand_before_a_call_but_for_llama3():
         ),
         ("qwen3_coder", WRITTEN["qwen3_coder"].replace("3", "three"), "must be an integer"),
         ("glm", "<tool_call>wait<arg_key>turns</arg_key><arg_value>3", "end with </arg_value>"),
-        ("glm", "<tool_call></tool_call>", "there is no tool ''"),
+        ("glm", "<tool_call></tool_call>", "no tool is named"),
         (
             "glm",
             "<tool_call>put"

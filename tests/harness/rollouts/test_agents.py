@@ -347,3 +347,31 @@ def test_a_wait_for_a_model_ends_with_the_episode_that_waits(caplog):
     pool.close()
     gc.collect()
     assert not caplog.records, "nobody minds what the thread raised"
+
+
+def test_a_wait_that_is_cancelled_twice_leaves_no_error_behind(caplog):
+    pool, waits, ended = EnvPool(CORRIDOR, 1, 1), threading.Event(), threading.Event()
+    threads = []
+
+    def work():
+        threads.append(threading.current_thread())
+        waits.set()
+        assert ended.wait(10)
+        raise ModelUnavailable("the request was ended")
+
+    async def cancel():
+        call = asyncio.create_task(pool.call(work, blocking=True))
+        await asyncio.to_thread(waits.wait, 10)
+        for _ in range(2):  # as Ctrl-C does, and then what waits for the episode
+            call.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        ended.set()
+        pool.close()
+        await asyncio.to_thread(threads[0].join, 10)
+        await asyncio.sleep(0)  # what the thread raised arrives
+
+    asyncio.run(cancel())
+    gc.collect()
+    assert not caplog.records, "nobody minds what the thread raised"
