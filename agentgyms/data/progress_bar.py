@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tqdm import tqdm
 
@@ -35,9 +35,11 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
 
     `line` is the format of a line in a file; None takes one with the count and the time so far.
     `beside` returns the text behind the bar, each time it is drawn. A bar that does not beat is
-    drawn when it is updated, and only then.
+    drawn when it is updated, and only then. A program whose standard error is a log takes the lines
+    of all bars with `say`.
     """
 
+    say: ClassVar[Callable[[str], None] | None] = None
     _next_line: float | None = None  # when any bar may write a line
 
     def __init__(
@@ -51,7 +53,7 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
         shown = settings.get("file") or sys.stderr
         if shown is None:  # a process without a standard error stream
             settings["disable"] = True
-        self._is_plain = shown is None or not shown.isatty() or is_dumb()
+        self._is_plain = bool(ProgressBar.say) or shown is None or not shown.isatty() or is_dumb()
         self._beside, self._ended = beside, threading.Event()
         self._began = time.monotonic()
         if ProgressBar._next_line is None:
@@ -75,8 +77,11 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
             super().display(msg, pos)
         elif msg is None and self._is_due():
             ProgressBar._next_line = time.monotonic() + EVERY_S
-            self.fp.write(f"{self}\n")
-            self.fp.flush()
+            if ProgressBar.say:
+                ProgressBar.say(str(self))
+            else:
+                self.fp.write(f"{self}\n")
+                self.fp.flush()
 
     def _is_due(self) -> bool:
         """Return whether a line may be written; work that is soon done writes none."""

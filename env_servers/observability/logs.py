@@ -17,6 +17,8 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
+from agentgyms.data.progress_bar import ProgressBar
+
 Format = Literal["text", "json"]
 
 FORMAT_VARIABLE: Final = "AGENTGYMS_LOG_FORMAT"
@@ -74,6 +76,8 @@ def set_up() -> None:
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # else a line for each model's answer
     logging.captureWarnings(capture=True)
+    if chosen == "json":
+        ProgressBar.say = logging.getLogger("agentgyms").info
     threading.excepthook = _log_thread
 
 

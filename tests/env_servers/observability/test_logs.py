@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from server_faults import CORRIDOR, FAULTY, TOKEN, Api, code
 
+from agentgyms.data import progress_bar
 from env_servers import create_app
 from env_servers.observability import logs, requests
 
@@ -152,13 +153,19 @@ def test_the_options_choose_form_and_level(monkeypatch):
         logs.set_up()
         logging.getLogger("env_servers.x").debug("ours")
         logging.getLogger("urllib3").debug("not ours")
+        with progress_bar.working("rooms") as bar:
+            bar("rooms, more")
 
+    monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
+    monkeypatch.setattr(progress_bar.ProgressBar, "_next_line", None)
+    monkeypatch.setattr(progress_bar.ProgressBar, "say", None)
     try:
         environment = {"AGENTGYMS_LOG_FORMAT": "json"}
         result = CliRunner().invoke(program, ["--log-level", "debug"], env=environment)
         assert result.exit_code == 0, result.output
-        (line,) = result.stderr.splitlines()
-        assert json.loads(line)["message"] == "ours"
+        line, *bars = map(json.loads, result.stderr.splitlines())
+        assert line["message"] == "ours"
+        assert any(one["message"].startswith("rooms, more: 00:0") for one in bars)
         refused = CliRunner().invoke(program, env={"AGENTGYMS_LOG_FORMAT": "xml"})
         assert refused.exit_code == 2
     finally:
