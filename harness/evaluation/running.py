@@ -225,6 +225,9 @@ class _Session:
             known = f"success={store.successes() / len(store):.1%}" if store else ""
             ended = len(store) - done
             seconds = (time.monotonic() - began) * (total - len(store)) / ended if ended else None
+            bound = pace.most_seconds(len(left) * most) if most else None
+            if seconds and bound is not None:
+                seconds = min(seconds, bound)  # the first to end tell little
             rest = in_words(seconds) or most_in_words(pace, len(left) * most)
             return ", ".join(filter(None, [pace.text(), known, rest]))
 

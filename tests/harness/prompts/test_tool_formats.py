@@ -1,9 +1,11 @@
 """Calls in the formats of models: written, parsed, and refused when something is wrong."""
 
+import json
 import random
 from pathlib import Path
 
 import gymnasium as gym
+import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -291,3 +293,24 @@ def test_a_plug_in_brings_a_format_of_its_own():
     assert not ToolParser(HOUSE, shout, "shout").parse("look").valid
     with pytest.raises(ConfigError, match="unknown tool format 'shout'"):
         FORMATS.get("shout")
+
+
+def test_the_example_of_a_template_tells_of_tools_and_shows_calls_and_results():
+    text = (Path(__file__).parents[3] / "examples" / "smollm2_tools.jinja").read_text()
+    assert template_format(text) == "hermes"
+    call = {"function": {"name": "wait", "arguments": {"turns": 3}}}
+    chat = [
+        {"role": "user", "content": "Play."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "You wait."},
+    ]
+    render = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(text).render
+    told, *turns = render(messages=chat, tools=HOUSE.schemas, add_generation_prompt=True).split(
+        "<|im_start|>"
+    )[1:]
+    assert told.startswith("system\n")
+    assert all(json.dumps(tool["function"]["name"]) in told for tool in HOUSE.schemas)
+    assert FORMATS.get("hermes").parse(turns[1]) == [ToolCall("wait", {"turns": 3})]
+    assert [turn.split("\n")[0] for turn in turns] == ["user", "assistant", "user", "assistant"]
+    assert "<tool_response>\nYou wait.\n</tool_response><|im_end|>" in turns[2]
+    assert "<tools>" not in render(messages=chat[:1])
