@@ -369,10 +369,12 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         with time_limit(self.work_limit_s):
             outcome = self._world.begin(self._task, rng)
         self._goal = self.goal(self._task)
-        observation = cut(
-            outcome.observation, longest_text(self.observation_space, MAX_OBSERVATION)
-        )
+        observation = self._cut_observation(outcome)
         return observation, self._info(outcome, observation, turn=0)
+
+    def _cut_observation(self, outcome: Outcome) -> Observation:
+        """Return the observation, cut to what its space holds."""
+        return cut(outcome.observation, longest_text(self.observation_space, MAX_OBSERVATION))
 
     def _advance(
         self, episode: snapshots.Episode, action: str
@@ -382,9 +384,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         if self.stochastic:
             self._chance = randomness.drawn(episode.seed, episode.options.get("chance", ()), turn)
         outcome = world.act(action)
-        observation = cut(
-            outcome.observation, longest_text(self.observation_space, MAX_OBSERVATION)
-        )
+        observation = self._cut_observation(outcome)
         truncated = not outcome.terminated and (outcome.truncated or turn >= self.max_turns)
         info = self._info(outcome, observation, turn)
         return observation, float(outcome.reward), outcome.terminated, truncated, info

@@ -73,7 +73,7 @@ class OfficialTask(NamedTuple):
         basis: The parts of the reward: `DB`, `COMMUNICATE`, `ACTION`, `ENV_ASSERTION`.
         base: The records at the beginning.
         goal: The records that the solution changes, as it leaves them.
-        assertions: What must hold at the end.
+        assertions: The assertions about the last state that the reward asks for.
     """
 
     task_id: str

@@ -17,6 +17,7 @@ from agentgyms.envs.tau2.official.conversation import CLOSE, MORE
 from agentgyms.remote import RemoteEnv
 from env_servers import Server, create_app
 from tests.agentgyms.envs.tau2 import small_official
+from tests.agentgyms.envs.tau2.playing_tau2 import model
 from tests.agentgyms.envs.tau2.small_official import CANCEL, GUIDELINES, LOOK, SCENARIO
 
 ENV_ID = "agentgyms/Tau2-v0"
@@ -32,11 +33,6 @@ def talk(messages):
     """Answer as a customer: with the number of the turn, until there is nothing else."""
     is_done = "anything else" in messages[-1]["content"]
     return "No.\n###STOP### " if is_done else f"Cancel #W1, please ({len(messages) // 2})."
-
-
-def model(server, **changes):
-    asked = {"name": server.model, "url": server.url, "timeout_s": 60.0, "retries": 0}
-    return {**asked, "cache": False, **changes}
 
 
 def make(server, folder, **changes):

@@ -16,6 +16,7 @@ from agentgyms.remote import RemoteEnv
 from env_servers import Server, create_app
 from harness import prompts
 from tests.agentgyms.envs.tau2 import small_official
+from tests.agentgyms.envs.tau2.playing_tau2 import play
 from tests.agentgyms.envs.tau2.small_official import CANCEL, CARD, GIFT, LOOK, RETAIL, TASKS
 
 ENV_ID = "agentgyms/Tau2-v0"
@@ -33,13 +34,6 @@ def env(folder):
 
 def call(name, arguments):
     return f"{name} {json.dumps(arguments)}"
-
-
-def play(env, task_id, *actions):
-    env.reset(seed=0, options={"task_id": task_id})
-    for action in actions:
-        step = env.step(action)
-    return step
 
 
 def order(number):

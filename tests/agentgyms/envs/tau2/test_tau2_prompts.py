@@ -19,7 +19,7 @@ def prompt(style, **kwargs):
 
 
 @pytest.mark.parametrize("style", ["direct", "think"])
-@pytest.mark.parametrize("domain", ["retail", "airline"])
+@pytest.mark.parametrize("domain", ["retail", "airline", "telecom", "telecom-workflow"])
 def test_a_domain_s_tools_are_the_forms_of_actions(style, domain):
     text = prompt(style, domain=domain)
     say, *tools = Tau2Env.tools_of({"domain": domain})

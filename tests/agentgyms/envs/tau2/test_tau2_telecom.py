@@ -17,6 +17,7 @@ from agentgyms.envs.tau2.official.telecom.requests import calls_in, request
 from agentgyms.remote import RemoteEnv
 from env_servers import Server, create_app
 from tests.agentgyms.envs.tau2 import small_telecom
+from tests.agentgyms.envs.tau2.playing_tau2 import model, play
 from tests.agentgyms.envs.tau2.small_telecom import DATABASE, GUIDELINES, LINE, TASKS
 
 ENV_ID = "agentgyms/Tau2-v0"
@@ -35,13 +36,6 @@ def env(folder):
 
 def call(name, **arguments):
     return f"{name} {json.dumps(arguments)}"
-
-
-def play(env, task_id, *actions):
-    env.reset(seed=0, options={"task_id": task_id})
-    for action in actions:
-        step = env.step(action)
-    return step
 
 
 def test_it_keeps_the_contract_here_and_on_a_server(folder):
@@ -162,11 +156,6 @@ def test_what_words_ask_for(words, asked):
         assert tuple(found[0].arguments.values()) == values
     for one in found:
         assert calls_in(request(one)) == [one]
-
-
-def model(server, **more):
-    asked = {"name": server.model, "url": server.url, "timeout_s": 60.0, "retries": 0}
-    return {**asked, "cache": False, **more}
 
 
 def acts(*calls):
