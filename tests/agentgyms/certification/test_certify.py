@@ -15,9 +15,18 @@ from agentgyms.registration import ENVIRONMENTS
 
 MARKED = {
     "agentgyms/Corridor-v0": (),
-    "agentgyms/ScienceWorld-v0": (pytest.mark.skip("a learner takes hours of JVMs"),),
+    "agentgyms/ScienceWorld-v0": (pytest.mark.scienceworld, pytest.mark.slow),
     "agentgyms/WebShopBrowser-v0": (pytest.mark.browser, pytest.mark.slow),
 }
+SLOW = {
+    "agentgyms/WebShopBrowser-v0": ({"max_turns": 5}, 6),
+    "agentgyms/ScienceWorld-v0": (
+        {"families": ["lifespan-longest-lived"], "simplification": "easy", "max_turns": 8},
+        0,
+    ),
+}
+"""Environments whose turns take a tenth of a second and more: arguments, and a seed that learns."""
+
 OURS = [
     pytest.param(env_id, marks=MARKED.get(env_id, (pytest.mark.slow,))) for env_id in ENVIRONMENTS
 ]
@@ -25,8 +34,9 @@ OURS = [
 
 @pytest.mark.parametrize("env_id", OURS)
 def test_every_environment_of_ours_is_certified(env_id):
-    if "Browser" in env_id:  # a turn takes a fifth of a second; this seed learns its task
-        certificate = certify(env_id, {"max_turns": 5}, tasks=1, seed=6, learning=4)
+    if env_id in SLOW:
+        arguments, seed = SLOW[env_id]
+        certificate = certify(env_id, arguments, tasks=1, seed=seed, learning=4)
     else:
         certificate = certify(env_id, tasks=4 if "AppWorld" in env_id else 10)
     assert certificate.certified, certificate.to_page()
