@@ -1,0 +1,1 @@
+"""ScienceWorld's engine in Python, without a JVM."""

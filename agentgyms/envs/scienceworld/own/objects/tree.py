@@ -1,0 +1,224 @@
+"""The tree that objects of the game form: what is in what, and what one sees from where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from agentgyms.envs.scienceworld.own.jvm import JavaError
+from agentgyms.envs.scienceworld.own.sets import ObjectSet, distinct, settled, union
+
+if TYPE_CHECKING:
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+    from agentgyms.envs.scienceworld.own.properties.container import ContainerProperties
+
+Objects = tuple["EnvObject", ...]
+"""An immutable set of objects in Scala's order; `sets.union` joins two."""
+
+
+class TreeNode:
+    """An object's place in the tree; `EnvObject` adds all that an object is.
+
+    Methods that return several objects return a tuple in the order of the engine's set.
+    """
+
+    prop_container: ContainerProperties | None = None
+    _contained: ObjectSet[EnvObject] | None = None
+    _container: EnvObject | None = None
+    _portals: ObjectSet[EnvObject] | None = None
+    _ticking: Objects | None = None
+
+    def is_hidden(self) -> bool:
+        """Tell whether the object is left out of what one sees."""
+        raise NotImplementedError
+
+    def add_portal(self, portal_in: EnvObject) -> None:
+        """Add a way out of this place."""
+        if self._portals is None:
+            self._portals = ObjectSet()
+        self._portals.add(portal_in)
+
+    def remove_portal(self, portal_in: EnvObject) -> bool:
+        """Remove a way out; tell whether there was one."""
+        return self._portals is not None and self._portals.remove(portal_in)
+
+    def portals(self, include_hidden: bool = True) -> Objects:
+        """Return the ways out of this place."""
+        if self._portals is None:
+            return ()
+        found = self._portals.items()
+        if include_hidden:
+            return found
+        return tuple(settled([portal for portal in found if not portal.is_hidden()]))
+
+    def contained_objects_and_portals(self, include_hidden: bool = True) -> Objects:
+        """Return what is in this object, and the ways out of it."""
+        if not include_hidden:
+            return union(self.contained_objects_not_hidden(), self.portals())
+        inside = settled(list(self.contained_objects()))
+        return tuple(settled(distinct((*inside, *self.portals()))))
+
+    def contained_objects_and_portals_recursive(
+        self, include_hidden: bool = False, include_portal_connections: bool = False
+    ) -> Objects:
+        """Return what is in this object at any depth, and the ways out, and where they lead."""
+        inside, portals = self.contained_objects(), self.portals()
+        ends: Objects = ()
+        out = [obj for obj in inside if include_hidden or not obj.is_hidden()]
+        for portal in portals:
+            if include_hidden or not portal.is_hidden():
+                out.append(portal)
+                if include_portal_connections:
+                    ends = union(ends, portal.connection_points())
+        out = settled(distinct(out))
+        for obj in inside:
+            if include_hidden or not obj.is_hidden():
+                more = obj.contained_objects_and_portals_recursive(
+                    include_hidden, include_portal_connections
+                )
+                out = _joined(out, more)
+        return tuple(_joined(out, ends))
+
+    def container(self) -> EnvObject | None:
+        """Return the object that this one is in."""
+        return self._container
+
+    def contained_objects(self, include_hidden: bool = True) -> Objects:
+        """Return what is in this object."""
+        if self._contained is None:
+            return ()
+        if include_hidden:
+            return self._contained.items()
+        return self.contained_objects_not_hidden()
+
+    def contained_objects_not_hidden(self) -> Objects:
+        """Return what is in this object and visible."""
+        if self._contained is None:
+            return ()
+        return tuple(settled([obj for obj in self._contained.items() if not obj.is_hidden()]))
+
+    def contained_objects_recursive(self) -> Objects:
+        """Return what is in this object at any depth."""
+        out = dict.fromkeys(self.contained_objects())
+        for obj in self.contained_objects():
+            out.update(dict.fromkeys(obj.contained_objects_recursive()))
+        return tuple(settled(list(out)))
+
+    def contained_objects_recursive_accessible(self, include_hidden: bool = False) -> Objects:
+        """Return what is in this object, and in open containers in it."""
+        inside = self.contained_objects(include_hidden)
+        out = dict.fromkeys(inside)
+        for obj in inside:
+            if obj.prop_container is not None and obj.prop_container.is_open:
+                more = obj.contained_objects_recursive_accessible(include_hidden)
+                out.update(dict.fromkeys(more))
+        return tuple(settled(list(out)))
+
+    def contained_accessible_objects(
+        self, include_hidden: bool = False, include_portals: bool = True
+    ) -> Objects:
+        """Return what one can reach in this object, with electrical terminals."""
+        out: dict[EnvObject, None] = {}
+        for obj in self.contained_objects():
+            if not include_hidden and obj.is_hidden():
+                continue
+            out[obj] = None
+            for terminal in obj.reachable_terminals(include_hidden):
+                out[terminal] = None
+            if obj.prop_container is not None and obj.prop_container.is_open:
+                more = obj.contained_accessible_objects(include_hidden, include_portals)
+                out.update(dict.fromkeys(more))
+        if include_portals:
+            for portal in self.portals():
+                # The engine takes the hidden ones here, not the others.
+                if portal.is_hidden() or include_hidden:
+                    out[portal] = None
+        return tuple(settled(list(out)))
+
+    def reachable_terminals(self, include_hidden: bool) -> Objects:
+        """Return the terminals that one reaches when one reaches the object."""
+        raise NotImplementedError
+
+    def connection_points(self) -> Objects:
+        """Return the two places that a portal connects."""
+        raise NotImplementedError
+
+    def contained_objects_of_type(self, *kinds: type) -> Objects:
+        """Return what is in this object and of a class."""
+        return tuple(settled([obj for obj in self.contained_objects() if isinstance(obj, kinds)]))
+
+    def contained_accessible_objects_of_type(
+        self, *kinds: type, include_hidden: bool = False, include_portals: bool = True
+    ) -> Objects:
+        """Return what one can reach in this object and is of a class."""
+        found = self.contained_accessible_objects(include_hidden, include_portals)
+        return tuple(settled([obj for obj in found if isinstance(obj, kinds)]))
+
+    def add_object(self, obj_in: EnvObject) -> None:
+        """Put an object into this one, out of where it was."""
+        if obj_in is self:
+            return
+        obj_in.remove_and_reset_container()
+        if self._contained is None:
+            self._contained = ObjectSet()
+        self._contained.add(obj_in)
+        self._ticking = None
+        obj_in._container = self  # type: ignore[assignment]
+
+    def remove_object_from_container(self, obj_in: EnvObject) -> bool:
+        """Take an object out of this one; tell whether it was in it."""
+        if self._contained is None or not self._contained.remove(obj_in):
+            return False
+        self._ticking = None
+        obj_in.remove_and_reset_container()
+        return True
+
+    def remove_and_reset_container(self) -> None:
+        """Take this object out of where it is."""
+        container = self._container
+        self._container = None
+        if container is not None and container._contained is not None:
+            container._contained.remove(self)
+            container._ticking = None
+
+    def move_all_contained_objects(self, new_container: EnvObject) -> None:
+        """Put all that is in this object into another."""
+        for obj in self.contained_objects():
+            new_container.add_object(obj)
+
+    def contains(self, obj_in: EnvObject) -> bool:
+        """Tell whether an object is in this one, not deeper."""
+        return self._contained is not None and obj_in in self._contained
+
+    def container_recursive_of_type(self, *kinds: type) -> EnvObject | None:
+        """Return the nearest object of a class around this one, as long as all between is open."""
+        container = self._container
+        if container is None or isinstance(container, kinds):
+            return container
+        if self.prop_container is not None and self.prop_container.is_open:
+            return container.container_recursive_of_type(*kinds)
+        return None
+
+    def containers_recursive(self) -> list[EnvObject]:
+        """Return all objects around this one, the nearest first."""
+        return list(_around(self))
+
+    def contains_recursive(self, obj_in: EnvObject) -> bool:
+        """Tell whether an object is in this one; never ends where the engine's does not."""
+        if self.contains(obj_in):
+            return True
+        if self._container is not None:
+            raise JavaError("java.lang.StackOverflowError")  # the engine asks itself again
+        return False
+
+
+def _joined(first: list[EnvObject], second: Iterable[EnvObject]) -> list[EnvObject]:
+    """Return the members of a copy of a mutable set that others are added to."""
+    return settled(distinct((*settled(first), *second)))
+
+
+def _around(obj: TreeNode) -> Iterator[EnvObject]:
+    container = obj.container()
+    while container is not None:
+        yield container
+        container = container.container()

@@ -1,0 +1,1 @@
+"""The properties that objects have."""

@@ -1,0 +1,38 @@
+"""The property of ways between places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+
+
+class PortalProperties:
+    """Tells which places a way connects, and whether it is open or locked."""
+
+    __slots__ = (
+        "connects_from",
+        "connects_to",
+        "is_lockable",
+        "is_locked",
+        "is_open",
+        "is_openable",
+    )
+
+    def __init__(
+        self,
+        is_open: bool,
+        is_openable: bool,
+        connects_from: EnvObject,
+        connects_to: EnvObject,
+        is_lockable: bool,
+        is_locked: bool,
+    ) -> None:
+        """Make the properties."""
+        self.is_open = is_open
+        self.is_openable = is_openable
+        self.connects_from = connects_from
+        self.connects_to = connects_to
+        self.is_lockable = is_lockable
+        self.is_locked = is_locked

@@ -1,0 +1,32 @@
+"""The state that all objects of one game share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentgyms.envs.scienceworld.own.random import JavaRandom
+
+
+class World:
+    """Holds the generator, the counter of objects and whatever else a game has only one of.
+
+    Attributes:
+        random: The generator that every part of the game draws from.
+        count: The number of the newest object.
+        simplifier: The simplifications of the game, which their own module sets.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        """Start a world without objects."""
+        self.random = JavaRandom(seed)
+        self.count = 0
+        self.simplifier: Any = None
+
+    def next_id(self) -> int:
+        """Return the number of a new object."""
+        self.count += 1
+        return self.count
+
+    def reset_ids(self) -> None:
+        """Start the counter of objects again."""
+        self.count = 0
