@@ -1,0 +1,151 @@
+"""Policies that choose the commands of recorded traces: random, directed, gold and mixed."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+VERBS: Final = (
+    "look around", "look at", "look in", "reset task", "focus on", "go to", "teleport to",
+    "pick up", "put down", "open", "close", "activate", "deactivate", "eat", "move", "pour",
+    "dunk", "use", "read", "flush", "connect", "disconnect", "wait1", "wait", "inventory", "mix",
+    "task",
+)  # fmt: skip
+
+_WEIGHTS: Final = {
+    "use": 6, "connect": 6, "mix": 8, "pour": 5, "dunk": 4, "activate": 6, "deactivate": 2,
+    "wait": 3, "wait1": 3, "go to": 8, "open": 4, "close": 1, "pick up": 4, "put down": 2,
+    "move": 8, "read": 3, "eat": 2, "flush": 3, "disconnect": 1, "look around": 2, "look at": 3,
+    "look in": 3, "inventory": 2, "task": 1, "teleport to": 3, "reset task": 0.3, "focus on": 0.4,
+}  # fmt: skip
+
+_ODD: Final = (
+    "help", "objects", "task", "jump", "look", "go", "open", "use", "", " ", "0", "wait 5",
+    "look at object", "pick up object", "open door", "close door", "go through door", "focus on",
+    "look in inventory", "look at inventory", "look at agent", "move agent to inventory",
+    "move object to object", "connect object to object", "turn on the light", "take the water",
+    "pour water in sink", "examine air", "stir", "look in the agent", "go to the hallway",
+    "walk to kitchen", "go outside", "read book", "look at substance", "look at door",
+    "use thermometer on thermometer", "use thermometer on agent", "LOOK AROUND", "look  around",
+    "eat agent", "eat air", "pick up air", "drop thermometer", "put down object", "mix agent",
+    "focus on nothing", "get an orange", "put a thermometer on the table", "wait 1", "look at a",
+)  # fmt: skip
+
+_SYNONYMS: Final = {
+    "look at": ("examine", "look on"), "activate": ("turn on",), "deactivate": ("turn off",),
+    "eat": ("consume",), "move": ("put",), "focus on": ("focus",), "pick up": ("get", "take"),
+    "put down": ("drop",), "mix": ("stir",), "look around": ("look",),
+    "go to": ("go", "go through", "walk through", "move through", "walk to", "move to", "go into"),
+}  # fmt: skip
+
+Policy = Callable[[Sequence[str], str], str | None]
+"""Choose a command from the valid actions and the observation; None ends the trace."""
+
+
+def verb(action: str) -> str:
+    """Return the verb of a valid action."""
+    return next((v for v in VERBS if action == v or action.startswith(v + " ")), action)
+
+
+def policy(name: str, seed: int, gold: Callable[[], Sequence[str]]) -> Policy:
+    """Return a new policy; `gold` is asked for the gold path where the policy needs it."""
+    source = random.Random(f"{name}-{seed}")
+    if name == "random":
+        return _Random(source)
+    if name == "directed":
+        return _Directed(source)
+    if name == "gold":
+        return _Gold(gold())
+    if name == "mixed":
+        return _Mixed(source, gold())
+    raise ValueError(f"no policy {name!r}")
+
+
+class _Random:
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def __call__(self, actions: Sequence[str], observation: str) -> str | None:
+        source = self._source
+        wanted = [a for a in actions if not a.startswith("focus on")] or list(actions)
+        if source.random() < 0.4 or len(wanted) < 2:
+            return source.choice(wanted) if wanted else "look around"
+        return source.choice(source.choice(_by_verb(wanted)))
+
+
+class _Directed:
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def __call__(self, actions: Sequence[str], observation: str) -> str | None:
+        source = self._source
+        if observation.startswith("Ambiguous request"):
+            return self._answer(actions)
+        chance = source.random()
+        if chance < 0.07 or not actions:
+            return source.choice(_ODD)
+        groups = _by_verb(actions)
+        weights = [_WEIGHTS.get(verb(group[0]), 1) for group in groups]
+        action = source.choice(source.choices(groups, weights)[0])
+        return self._blurred(action) if chance < 0.3 else action
+
+    def _answer(self, actions: Sequence[str]) -> str:
+        source = self._source
+        if source.random() < 0.12:
+            return source.choice(["", "99", "-1", "first", "look around", " 0", "0 ", "+0", "00"])
+        return source.choice(actions) if actions else "0"
+
+    def _blurred(self, action: str) -> str:
+        """Return an action in other words, which are often ambiguous or wrong."""
+        source = self._source
+        word = verb(action)
+        rest = action[len(word) :].strip()
+        how = source.randrange(5)
+        if how == 0 and word in _SYNONYMS:
+            return f"{source.choice(_SYNONYMS[word])} {rest}".strip()
+        if how == 1:
+            return re.sub(r" (in|on) [a-z0-9 ]+?(?= to | into | on |$)", "", action)
+        if how == 2 and rest:
+            return f"{word} {source.choice(rest.split())}"
+        if how == 3:
+            return action.upper() if source.random() < 0.3 else action.replace(" ", " the ", 1)
+        joiner = source.choice([" to ", " in ", " into ", " on ", " with "])
+        return re.sub(r" (to|into|on|in) ", joiner, action, count=1)
+
+
+class _Gold:
+    def __init__(self, path: Sequence[str]) -> None:
+        self._path = list(path)
+
+    def __call__(self, actions: Sequence[str], observation: str) -> str | None:
+        return self._path.pop(0) if self._path else None
+
+
+class _Mixed:
+    """Follow the gold path, and stray from it now and then."""
+
+    def __init__(self, source: random.Random, path: Sequence[str]) -> None:
+        self._source, self._gold = source, _Gold(path)
+        self._directed = _Directed(source)
+        self._stray = 0
+
+    def __call__(self, actions: Sequence[str], observation: str) -> str | None:
+        if observation.startswith("Ambiguous request"):
+            return self._directed(actions, observation)
+        if self._stray == 0 and self._source.random() < 0.12:
+            self._stray = self._source.randint(1, 4)
+        if self._stray:
+            self._stray -= 1
+            wanted = [a for a in actions if verb(a) not in ("focus on", "reset task")]
+            return self._directed(wanted, observation)
+        return self._gold(actions, observation) or self._directed(actions, observation)
+
+
+def _by_verb(actions: Sequence[str]) -> list[list[str]]:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for action in actions:
+        groups[verb(action)].append(action)
+    return list(groups.values())
