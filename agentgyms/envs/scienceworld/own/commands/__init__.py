@@ -1,0 +1,1 @@
+"""The commands of an agent: their words, what they do, and which are possible."""
