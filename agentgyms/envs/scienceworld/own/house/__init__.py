@@ -1,0 +1,1 @@
+"""The house that every task starts in."""
