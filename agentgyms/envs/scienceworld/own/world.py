@@ -14,6 +14,7 @@ class World:
         random: The generator that every part of the game draws from.
         count: The number of the newest object.
         simplifier: The simplifications of the game, which their own module sets.
+        search_patterns: The ways through all places that solutions have drawn, of each start.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -21,6 +22,7 @@ class World:
         self.random = JavaRandom(seed)
         self.count = 0
         self.simplifier: Any = None
+        self.search_patterns: dict[str, list[list[str]]] = {}
 
     def next_id(self) -> int:
         """Return the number of a new object."""

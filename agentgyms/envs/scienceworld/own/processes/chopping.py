@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def do_chop(obj: EnvObject) -> tuple[bool, str]:
     """Hit an object with an axe; return whether that works, and the text."""
-    from agentgyms.envs.scienceworld.own.life.plants import Tree
+    from agentgyms.envs.scienceworld.own.life.trees import Tree
 
     if isinstance(obj, Tree):
         return _fell(obj)
