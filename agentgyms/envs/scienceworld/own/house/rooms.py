@@ -33,9 +33,14 @@ from agentgyms.envs.scienceworld.own.objects.furniture import (
     WoodTable,
 )
 from agentgyms.envs.scienceworld.own.objects.heating import BlastFurnace, Lighter, Oven, Stove
-from agentgyms.envs.scienceworld.own.objects.locations import Location, Outside, Room
+from agentgyms.envs.scienceworld.own.objects.locations import (
+    FirePit,
+    Fountain,
+    Location,
+    Outside,
+    Room,
+)
 from agentgyms.envs.scienceworld.own.objects.misc import Picture
-from agentgyms.envs.scienceworld.own.objects.outside import FirePit, Fountain
 from agentgyms.envs.scienceworld.own.objects.paint import BluePaint, RedPaint, YellowPaint
 from agentgyms.envs.scienceworld.own.objects.plumbing import Bathtub, Sink, Toilet
 from agentgyms.envs.scienceworld.own.objects.portals import Door

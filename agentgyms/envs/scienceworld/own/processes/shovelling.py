@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def do_shovel(obj: EnvObject) -> tuple[bool, str]:
     """Dig with a shovel; return whether that works, and the text."""
     from agentgyms.envs.scienceworld.own.life.plants import Soil
-    from agentgyms.envs.scienceworld.own.objects.outside import Ground, Hole
+    from agentgyms.envs.scienceworld.own.objects.locations import Ground, Hole
 
     if not isinstance(obj, Ground):
         return (False, "It's not clear how to shovel that.")
