@@ -1,3 +1,4 @@
+# ruff: noqa: T201 (a script tells what it finds)
 """Compares our engine with the real one, turn by turn; run as a script.
 
     python parity.py boil --variations dev:2 --policy random --steps 60 --seed 0

@@ -10,8 +10,12 @@ from agentgyms.envs.scienceworld.own.objects.electrical import (
     UnpolarizedElectricalComponent,
 )
 
-_SPECIFY = "Connections must specify specific points of contact on {} electrical components (e.g. {})"
-_TAKEN = "{} is already connected, and must be disconnected before it can be connected to something else"
+_SPECIFY = (
+    "Connections must specify specific points of contact on {} electrical components (e.g. {})"
+)
+_TAKEN = (
+    "{} is already connected, and must be disconnected before it can be connected to something else"
+)
 
 
 class ActionConnectElectrical(Action):

@@ -16,7 +16,7 @@ from agentgyms.envs.scienceworld.own.commands.referents import (
 )
 from agentgyms.envs.scienceworld.own.objects.agent import Agent
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-from agentgyms.envs.scienceworld.own.sets import MutableMap
+from agentgyms.envs.scienceworld.own.maps import MutableMap
 
 NO_MATCH = "No known action matches that input."
 
@@ -172,7 +172,10 @@ def _question(names: list[str], matches: list[InputMatch], container: EnvObject 
             f"{', '.join(names)}). It's possible the action space needs to be refined to remove "
             "possible duplicate/ambiguous patterns."
         )
-    told += "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n"
+    told += (
+        "Ambiguous request: Please enter the number for the action you intended (or blank to "
+        "cancel):\n"
+    )
     return told + "".join(
         f"{at}:\t{match.clarification(container)}\n" for at, match in enumerate(matches)
     )
