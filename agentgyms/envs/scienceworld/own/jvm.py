@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 
+@lru_cache(maxsize=65536)
 def java_hash(text: str) -> int:
     """Return `String.hashCode` of a text as an unsigned 32-bit integer."""
     total = 0
-    for unit in text.encode("utf-16-be") if not text.isascii() else ():
-        raise ValueError(f"the text {text!r} has the byte {unit} that no name of the engine has")
-    for byte in text.encode("ascii"):
-        total = (total * 31 + byte) & 0xFFFFFFFF
+    units = text.encode("utf-16-be")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        total = (total * 31 + (high << 8 | low)) & 0xFFFFFFFF
     return total
 
 

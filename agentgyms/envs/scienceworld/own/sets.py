@@ -1,56 +1,19 @@
-"""Sets and maps that go through their members in the order of Scala 2.12.9."""
+"""Sets that go through their members in the order of Scala 2.12.9."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from agentgyms.envs.scienceworld.own.jvm import java_hash
+from agentgyms.envs.scienceworld.own.hashing import scala_hash, slot, tree_order
 
 T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 U = TypeVar("U", bound=Hashable)
-
-_WORD = 0xFFFFFFFF
-
-
-def scala_hash(member: object) -> int:
-    """Return the hash of a member as an unsigned 32-bit integer.
-
-    An object of the game has the hash 1: the JVM is started so that all identities hash alike.
-    """
-    if isinstance(member, str):
-        return java_hash(member)
-    if isinstance(member, bool):
-        return 1231 if member else 1237
-    if isinstance(member, int):
-        if -(1 << 31) <= member < 1 << 31:
-            return member & _WORD
-        return (member ^ (member >> 32)) & _WORD
-    if isinstance(member, tuple | list | float):
-        raise TypeError(f"no hash is known for {member!r}")
-    return 1
-
-
-def _byteswap(value: int) -> int:
-    value = value * 0x9E3775CD & _WORD
-    value = int.from_bytes(value.to_bytes(4, "little"), "big")
-    return value * 0x9E3775CD & _WORD
-
-
-def _slot(hashed: int, bits: int) -> int:
-    """Return the first place of a hash in a mutable table with 2**bits places."""
-    mixed = _byteswap(hashed)
-    turn = bits % 32
-    turned = (mixed >> turn | mixed << (32 - turn)) & _WORD
-    return turned >> (32 - bits)
-
 
 # --- sets of objects, whose hashes are all the same ----------------------------------------------
 
 _START_BITS = 5
-_FIRST = {bits: _slot(1, bits) for bits in range(_START_BITS, 20)}
+_FIRST = {bits: slot(1, bits) for bits in range(_START_BITS, 20)}
 _SAFE = 13  # as many members never fill the first table
 
 
@@ -69,7 +32,8 @@ def settled(members: list[T]) -> list[T]:
     """Return different objects in the order of a new mutable set that they come into one by one."""
     if len(members) <= _SAFE:
         return members
-    bits, ring, rest = _START_BITS, [], members
+    ring: list[T] = []
+    bits, rest = _START_BITS, members
     while True:
         taken = _full(bits) - len(ring)
         if len(rest) < taken:
@@ -176,7 +140,7 @@ class MutableSet(Generic[U]):
 
     def _place(self, member: U) -> None:
         places = self._places
-        at = _slot(scala_hash(member), self._bits)
+        at = slot(scala_hash(member), self._bits)
         while places[at] is not None:
             at = (at + 1) & (len(places) - 1)
         places[at] = member
@@ -197,7 +161,7 @@ class MutableSet(Generic[U]):
         gap = places.index(member)
         at = (gap + 1) & last
         while places[at] is not None:
-            home = _slot(scala_hash(places[at]), self._bits)
+            home = slot(scala_hash(places[at]), self._bits)
             if home != at and self._precedes(home, gap):
                 places[gap] = places[at]
                 gap = at
@@ -238,22 +202,6 @@ class MutableSet(Generic[U]):
 _SMALL = 4
 
 
-def _path(hashed: int) -> int:
-    """Return where a hash lies in the tree of an immutable set or map, as a number to sort by."""
-    mixed = (hashed + ~(hashed << 9)) & _WORD
-    mixed ^= mixed >> 14
-    mixed = (mixed + (mixed << 4)) & _WORD
-    mixed ^= mixed >> 10
-    place = 0
-    for level in range(0, 35, 5):
-        place = place << 5 | (mixed >> level & 31)
-    return place
-
-
-def _tree_order(members: Iterable[T]) -> list[T]:
-    return sorted(members, key=lambda member: _path(scala_hash(member)))
-
-
 class FrozenSet(Generic[U]):
     """An immutable `Set`: in order of insertion up to four members, else in a tree of hashes.
 
@@ -266,7 +214,7 @@ class FrozenSet(Generic[U]):
         """Hold the members, as `Set(...)` does with its arguments."""
         known = dict.fromkeys(members)
         self._tree = tree or len(known) > _SMALL
-        self._items: tuple[U, ...] = tuple(_tree_order(known) if self._tree else known)
+        self._items: tuple[U, ...] = tuple(tree_order(known) if self._tree else known)
 
     @classmethod
     def of(cls, *members: U) -> FrozenSet[U]:
@@ -308,84 +256,3 @@ class FrozenSet(Generic[U]):
     def __len__(self) -> int:
         """Return the number of members."""
         return len(self._items)
-
-
-# --- maps ----------------------------------------------------------------------------------------
-
-
-class MutableMap(Generic[U, V]):
-    """A `mutable.Map`, whose buckets are gone through from the last to the first."""
-
-    __slots__ = ("_bits", "_buckets", "_values")
-
-    def __init__(self) -> None:
-        """Start with no keys."""
-        self._bits = 4
-        self._buckets: list[list[U]] = [[] for _ in range(16)]  # the newest key comes last
-        self._values: dict[U, V] = {}
-
-    def __setitem__(self, key: U, value: V) -> None:
-        """Set the value of a key."""
-        if key not in self._values:
-            self._buckets[_slot(scala_hash(key), self._bits)].append(key)
-            self._values[key] = value
-            if len(self._values) > (1 << self._bits) * 750 // 1000:
-                self._grow()
-        self._values[key] = value
-
-    def _grow(self) -> None:
-        keys = list(self)
-        self._bits += 1
-        self._buckets = [[] for _ in range(1 << self._bits)]
-        for key in keys:
-            self._buckets[_slot(scala_hash(key), self._bits)].append(key)
-
-    def __getitem__(self, key: U) -> V:
-        """Return the value of a key."""
-        return self._values[key]
-
-    def __delitem__(self, key: U) -> None:
-        """Remove a key."""
-        del self._values[key]
-        self._buckets[_slot(scala_hash(key), self._bits)].remove(key)
-
-    def get(self, key: U, default: V | None = None) -> V | None:
-        """Return the value of a key, or the default."""
-        return self._values.get(key, default)
-
-    def known(self) -> KeysView[U]:
-        """Return the keys in no order that matters."""
-        return self._values.keys()
-
-    def __contains__(self, key: object) -> bool:
-        """Tell whether a key is there."""
-        return key in self._values
-
-    def __iter__(self) -> Iterator[U]:
-        """Go through the keys in order."""
-        for bucket in reversed(self._buckets):
-            yield from reversed(bucket)
-
-    def keys(self) -> list[U]:
-        """Return the keys in order."""
-        return list(self)
-
-    def values(self) -> list[V]:
-        """Return the values in order."""
-        return [self._values[key] for key in self]
-
-    def items(self) -> list[tuple[U, V]]:
-        """Return the keys with their values in order."""
-        return [(key, self._values[key]) for key in self]
-
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self._values)
-
-
-def frozen_map(pairs: Iterable[tuple[U, V]]) -> dict[U, V]:
-    """Return an immutable `Map` of pairs as a dictionary in its order."""
-    known = dict(pairs)
-    if len(known) <= _SMALL:
-        return known
-    return {key: known[key] for key in _tree_order(known)}

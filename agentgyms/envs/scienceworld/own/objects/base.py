@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from agentgyms.envs.scienceworld.own.objects.tree import Objects, TreeNode
+from agentgyms.envs.scienceworld.own.objects.words import plain_words, with_places
 from agentgyms.envs.scienceworld.own.properties.electrical import ElectricalConnectionProperties
 from agentgyms.envs.scienceworld.own.properties.simple import MoveableProperties
-from agentgyms.envs.scienceworld.own.sets import FrozenSet, MutableSet
+from agentgyms.envs.scienceworld.own.sets import FrozenSet
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.properties.material import MaterialProperties
@@ -115,7 +116,7 @@ class EnvObject(TreeNode):
 
     def referents(self) -> FrozenSet[str]:
         """Return the words that mean this object."""
-        return MutableSet(["object", self.name, self.descript_name()]).frozen()
+        return plain_words(self.name, self.descript_name())
 
     def referents_from(self, perspective_container: EnvObject) -> FrozenSet[str]:
         """Return the words that mean this object where one stands; portals look at the place."""
@@ -123,16 +124,8 @@ class EnvObject(TreeNode):
 
     def referents_with_containers(self, perspective_container: EnvObject) -> FrozenSet[str]:
         """Return the words that mean this object, also with "in" or "on" what it is in."""
-        out: MutableSet[str] = MutableSet()
-        around = None if self._container is None else self._container.referents()
-        for word in self.referents_from(perspective_container):
-            if not word.strip():
-                continue
-            out.add(word.lower())
-            for place in around or ():
-                out.add(f"{word} in {place}".lower())
-                out.add(f"{word} on {place}".lower())
-        return out.frozen().filter(_has_two_letters)
+        around = () if self._container is None else self._container.referents().items()
+        return with_places(self.referents_from(perspective_container).items(), around)
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
         """Return the text that describes the object."""
@@ -328,10 +321,6 @@ class Terminal(EnvObject):
             ends = self.prop_electrical_connection.connected_to_str()
             return f"a {self.descript_name()}.  it is connected to: {ends}. "
         return f"a {self.descript_name()} on {self.parent_object.name}"
-
-
-def _has_two_letters(word: str) -> bool:
-    return len(word) > 1
 
 
 # The processes look at objects, so that they come after them.

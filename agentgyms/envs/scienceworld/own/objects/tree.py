@@ -178,7 +178,7 @@ class TreeNode:
         container = self._container
         self._container = None
         if container is not None and container._contained is not None:
-            container._contained.remove(self)
+            container._contained.remove(self)  # type: ignore[arg-type]
             container._ticking = None
 
     def move_all_contained_objects(self, new_container: EnvObject) -> None:

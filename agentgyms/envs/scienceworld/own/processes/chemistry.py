@@ -70,7 +70,11 @@ def _paper(color: str) -> _Rule:
         return ColoredPaper(world, color)
 
     # The engine names blue paint whatever the colour is.
-    return (("paper", f"{color} paint"), make, f"Paper and blue paint mix to produce {color} paper.")
+    return (
+        ("paper", f"{color} paint"),
+        make,
+        f"Paper and blue paint mix to produce {color} paper.",
+    )
 
 
 def _color(first: str, second: str, make: _Maker, text: str) -> _Rule:
