@@ -6,6 +6,18 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from agentgyms.envs.scienceworld.own.hashing import scala_hash, slot, tree_order
+from agentgyms.envs.scienceworld.own.maps import MutableMap, frozen_map
+
+__all__ = [
+    "FrozenSet",
+    "MutableMap",
+    "MutableSet",
+    "ObjectSet",
+    "distinct",
+    "frozen_map",
+    "settled",
+    "union",
+]
 
 T = TypeVar("T")
 U = TypeVar("U", bound=Hashable)
