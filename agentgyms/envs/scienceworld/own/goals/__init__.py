@@ -1,0 +1,1 @@
+"""The goals of tasks, and how a game's progress through them is scored."""

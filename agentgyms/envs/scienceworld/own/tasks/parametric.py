@@ -1,0 +1,140 @@
+"""A task of which there are many variations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from agentgyms.envs.scienceworld.own.goals.base import Goal
+from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
+from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskModifier, Value, notes
+
+if TYPE_CHECKING:
+    from agentgyms.envs.scienceworld.own.objects.agent import Agent
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+    from agentgyms.envs.scienceworld.own.world import World
+
+_MULTIPLIER = 0x5DEECE66D
+_MASK = (1 << 48) - 1
+
+
+def skip_draws(world: World, count: int) -> None:
+    """Let the generator run on as if it had drawn as many numbers.
+
+    The engine makes the things of all variations of all tasks at each start; we make those of one
+    and skip what the others draw. A draw takes one step of the generator, except that one of
+    a bound may rarely take more; none does for any variation that exists.
+    """
+    factor, summand = _MULTIPLIER, 0xB
+    state = world.random.state
+    while count:
+        if count & 1:
+            state = (state * factor + summand) & _MASK
+        summand = (factor + 1) * summand & _MASK
+        factor = factor * factor & _MASK
+        count >>= 1
+    world.random.state = state
+
+
+class Task:
+    """A task that is set up.
+
+    Attributes:
+        task_name: The engine's name of it.
+        description: The task in words.
+        goal_sequence: Its goals.
+        task_modifiers: What was changed for it.
+        task_objects: Things for the inventory; the engine has the place but never uses it.
+    """
+
+    __slots__ = ("description", "goal_sequence", "task_modifiers", "task_name", "task_objects")
+
+    def __init__(
+        self,
+        task_name: str,
+        description: str,
+        goals: list[Goal],
+        unordered: list[Goal],
+        task_modifiers: list[TaskModifier],
+    ) -> None:
+        """Set all but the objects."""
+        self.task_name = task_name
+        self.description = description
+        self.goal_sequence = GoalSequence(goals, unordered)
+        self.task_modifiers = task_modifiers
+        self.task_objects: tuple[EnvObject, ...] = ()
+
+
+class Notes(dict[str, Value]):
+    """The notes of a task, with the types that their keys stand for."""
+
+    def text(self, key: str) -> str:
+        """Return a note that is a text."""
+        value = self[key]
+        assert isinstance(value, str), key
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a note that lists texts, with commas."""
+        return tuple(self.text(key).split(","))
+
+    def number(self, key: str) -> float:
+        """Return a note that is a number."""
+        return float(self[key])
+
+    def stages(self) -> Iterator[str]:
+        """Go through the notes of the stages of a life, of which goals know five."""
+        for at in range(1, 6):
+            if f"stage{at}" in self:
+                yield self.text(f"stage{at}")
+
+
+class TaskParametric:
+    """One kind of task with one of its modes.
+
+    Attributes:
+        name: The engine's name of the task.
+        COUNT: How many variations it has.
+        DRAWS: How many numbers the engine draws to make the things of all of them.
+    """
+
+    COUNT: ClassVar[int]
+    DRAWS: ClassVar[int] = 0
+
+    def __init__(self, name: str) -> None:
+        """Set the name."""
+        self.name = name
+
+    def num_combinations(self) -> int:
+        """Return how many variations there are."""
+        return self.COUNT
+
+    def combination(self, world: World, idx: int) -> list[TaskModifier]:
+        """Make the things of a variation, in the order and with the draws of the engine."""
+        raise NotImplementedError
+
+    def setup_combination(
+        self, modifiers: list[TaskModifier], idx: int, universe: EnvObject, agent: Agent
+    ) -> tuple[bool, str]:
+        """Change the house for a variation; return whether that worked, and the error."""
+        del idx, agent
+        for modifier in modifiers:
+            if not modifier.run_modifier(universe):
+                return (
+                    False,
+                    "ERROR: Error running one or more modifiers while setting up task environment.",
+                )
+        return (True, "")
+
+    def setup_goals(self, world: World, modifiers: list[TaskModifier], idx: int) -> Task:
+        """Return the task of a variation with its goals."""
+        goals: list[Goal] = []
+        unordered: list[Goal] = []
+        description = self.describe(Notes(notes(modifiers)), idx, world, goals, unordered)
+        return Task(self.name, description, goals, unordered, modifiers)
+
+    def describe(
+        self, given: Notes, idx: int, world: World, goals: list[Goal], unordered: list[Goal]
+    ) -> str:
+        """Add the goals of a variation to the lists, and return the task in words."""
+        raise NotImplementedError
