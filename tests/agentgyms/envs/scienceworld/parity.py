@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
-from parity_traces import Recorder, Trace, find, record
+from parity_traces import Recorder, Trace, find, path_of, record
 
 from agentgyms.envs.scienceworld.engine import Game
 from agentgyms.envs.scienceworld.tasks import SPLITS, VARIATIONS, numbers
@@ -104,6 +104,8 @@ def _trace(
 ) -> Trace | None:
     if arguments.cached:
         return find(game, name, arguments.steps, seed)
+    if arguments.record and path_of(game, name, arguments.steps, seed).exists():
+        return None
     began = time.monotonic()
     try:
         trace = record(engine, game, name, arguments.steps, seed)

@@ -41,6 +41,8 @@ _SYNONYMS: Final = {
     "go to": ("go", "go through", "walk through", "move through", "walk to", "move to", "go into"),
 }  # fmt: skip
 
+_UNFOCUSED: Final = 45
+
 Policy = Callable[[Sequence[str], str], str | None]
 """Choose a command from the valid actions and the observation; None ends the trace."""
 
@@ -77,8 +79,11 @@ class _Random:
 
 
 class _Directed:
+    """Prefer rare verbs and odd words; no focus comes early, for a wrong one ends the game."""
+
     def __init__(self, source: random.Random) -> None:
         self._source = source
+        self._turns = 0
 
     def __call__(self, actions: Sequence[str], observation: str) -> str | None:
         source = self._source
@@ -87,7 +92,9 @@ class _Directed:
         chance = source.random()
         if chance < 0.07 or not actions:
             return source.choice(_ODD)
-        groups = _by_verb(actions)
+        self._turns += 1
+        early = self._turns < _UNFOCUSED and source.random() < 0.95
+        groups = _by_verb([a for a in actions if not (early and a.startswith("focus on"))])
         weights = [_WEIGHTS.get(verb(group[0]), 1) for group in groups]
         action = source.choice(source.choices(groups, weights)[0])
         return self._blurred(action) if chance < 0.3 else action

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from agentgyms.envs.scienceworld.own.commands import connecting, handling, looking, moving
 from agentgyms.envs.scienceworld.own.commands.actions import Action, Assignments
-from agentgyms.envs.scienceworld.own.objects.agent import Agent
 from agentgyms.envs.scienceworld.own.maps import MutableMap
+from agentgyms.envs.scienceworld.own.objects.agent import Agent
 from agentgyms.envs.scienceworld.own.simplify import (
     SIMPLIFICATION_NO_ELECTRICAL_ACTION,
     SIMPLIFICATION_TELEPORT_ACTION,

@@ -172,9 +172,7 @@ def why_not_pour_out(obj: EnvObject) -> str:
         return ""
     around = obj.container()
     if around is None:
-        return (
-            f"The {obj.name} can't be poured out because it doesn't appear to be in a container."
-        )
+        return f"The {obj.name} can't be poured out because it doesn't appear to be in a container."
     if not is_movable(around):
         return f"The {around.name} the {obj.name} is in is not movable."
     state = state_of(obj)

@@ -9,14 +9,15 @@ from agentgyms.envs.scienceworld.own.commands.actions import Action, Assignments
 from agentgyms.envs.scienceworld.own.commands.definitions import Command, Pattern
 from agentgyms.envs.scienceworld.own.commands.referents import (
     BLANKS,
+    Names,
     collect_accessible_objects,
     joined,
     names_of,
     tokenize,
 )
+from agentgyms.envs.scienceworld.own.maps import MutableMap
 from agentgyms.envs.scienceworld.own.objects.agent import Agent
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-from agentgyms.envs.scienceworld.own.maps import MutableMap
 
 NO_MATCH = "No known action matches that input."
 
@@ -93,17 +94,16 @@ class InputParser:
 class _Heard:
     """The words that mean the objects around the agent, found when they are asked for."""
 
-    __slots__ = ("_agent", "_exact", "_here", "_pairs", "_universe")
+    __slots__ = ("_agent", "_here", "_named", "_universe")
 
     def __init__(self, here: EnvObject, agent: Agent, universe: EnvObject | None) -> None:
         """Look at nothing yet; with a universe, at all that is in it."""
         self._here, self._agent, self._universe = here, agent, universe
-        self._pairs: list[tuple[str, EnvObject]] | None = None
-        self._exact: dict[str, list[EnvObject]] = {}
+        self._named: list[tuple[EnvObject, Names]] | None = None
 
-    def pairs(self) -> list[tuple[str, EnvObject]]:
-        """Return the words, each with the object that it means."""
-        if self._pairs is None:
+    def named(self) -> list[tuple[EnvObject, Names]]:
+        """Return the objects with their words."""
+        if self._named is None:
             if self._universe is not None:
                 objs = collect_accessible_objects(self._universe, include_hidden=True)
             else:
@@ -111,28 +111,26 @@ class _Heard:
                     collect_accessible_objects(self._here, include_hidden=True),
                     collect_accessible_objects(self._agent, include_hidden=True),
                 )
-            self._pairs = [
-                (word, obj) for obj in objs for word in names_of(obj, self._here).heard
-            ]
-            for word, obj in self._pairs:
-                self._exact.setdefault(word, []).append(obj)
-        return self._pairs
+            self._named = list(zip(objs, names_of(objs, self._here), strict=True))
+        return self._named
 
     def beginnings(self, text: str) -> list[tuple[str, EnvObject]]:
         """Return the objects whose words a text begins with, each with the rest of the text.
 
         A word may end within a word of the text, as in the engine.
         """
+        beginnings = {text[:size] for size in range(len(text) + 1)}
         return [
             (text[len(word) :].strip(BLANKS), obj)
-            for word, obj in self.pairs()
-            if text.startswith(word)
+            for obj, names in self.named()
+            if not names.known.isdisjoint(beginnings)
+            for word in names.heard
+            if word in beginnings
         ]
 
     def meant(self, text: str) -> list[EnvObject]:
         """Return the objects that the whole text means."""
-        self.pairs()
-        return self._exact.get(text, [])
+        return [obj for obj, names in self.named() if text in names.known]
 
 
 def _meanings(words: str, pattern: Pattern, heard: _Heard) -> list[Objects]:

@@ -25,10 +25,12 @@ class Names(NamedTuple):
     Attributes:
         listed: The words, sorted, as the lists of objects take them.
         heard: The words without articles, in the order of the engine's set, as the parser does.
+        known: The words without articles.
     """
 
     listed: tuple[str, ...]
     heard: tuple[str, ...]
+    known: frozenset[str]
 
 
 def tokenize(text: str) -> list[str]:
@@ -37,11 +39,19 @@ def tokenize(text: str) -> list[str]:
     return [word for word in words if word and word not in STOP_WORDS] or [""]
 
 
-def names_of(obj: EnvObject, perspective: EnvObject) -> Names:
-    """Return the words that mean an object, for one who stands in a place."""
-    container = obj.container()
-    words = tuple(obj.referents_from(perspective))
-    return _names(words, () if container is None else tuple(container.referents()))
+def names_of(objs: Iterable[EnvObject], perspective: EnvObject) -> list[Names]:
+    """Return the words that mean each of the objects, for one who stands in a place."""
+    around: dict[EnvObject, tuple[str, ...]] = {}
+    out = []
+    for obj in objs:
+        container = obj.container()
+        places: tuple[str, ...] = ()
+        if container is not None:
+            places = around.get(container, ())
+            if not places:
+                places = around[container] = container.referents().items()
+        out.append(_names(obj.referents_from(perspective).items(), places))
+    return out
 
 
 @lru_cache(maxsize=1 << 15)
@@ -56,7 +66,7 @@ def _names(words: tuple[str, ...], around: tuple[str, ...]) -> Names:
             out.add(f"{word} on {place}".lower())
     known = FrozenSet(out).filter(_has_two_letters)
     heard = tuple(" ".join(tokenize(word)) for word in known)
-    return Names(tuple(sorted(known)), heard)
+    return Names(tuple(sorted(known)), heard, frozenset(heard))
 
 
 def _has_two_letters(word: str) -> bool:
@@ -128,7 +138,7 @@ def unique_referents(objs: Sequence[EnvObject], perspective: EnvObject) -> list[
     """Return a word for each object, of its own as far as the engine finds one."""
     if not objs:
         return []
-    return _chosen([names_of(obj, perspective).listed for obj in objs], objs[0].world.random)
+    return _chosen([names.listed for names in names_of(objs, perspective)], objs[0].world.random)
 
 
 def _chosen(names: list[tuple[str, ...]], random: JavaRandom) -> list[str]:
