@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from agentgyms.envs.scienceworld.own.objects.tree import Objects, TreeNode
-from agentgyms.envs.scienceworld.own.objects.words import plain_words, with_places
+from agentgyms.envs.scienceworld.own.objects.words import plain_words
 from agentgyms.envs.scienceworld.own.properties.electrical import ElectricalConnectionProperties
 from agentgyms.envs.scienceworld.own.properties.simple import MoveableProperties
 from agentgyms.envs.scienceworld.own.sets import FrozenSet
@@ -88,14 +88,6 @@ class EnvObject(TreeNode):
 
     # --- names ---
 
-    def set_name(self, name: str) -> None:
-        """Give the object another name."""
-        self.name = name
-
-    def set_type(self, obj_type: str) -> None:
-        """Give the object another type."""
-        self.obj_type = obj_type
-
     def is_hidden(self) -> bool:
         """Tell whether the object is left out of what one sees."""
         return self._hidden
@@ -122,11 +114,6 @@ class EnvObject(TreeNode):
         """Return the words that mean this object where one stands; portals look at the place."""
         return self.referents()
 
-    def referents_with_containers(self, perspective_container: EnvObject) -> FrozenSet[str]:
-        """Return the words that mean this object, also with "in" or "on" what it is in."""
-        around = () if self._container is None else self._container.referents().items()
-        return with_places(self.referents_from(perspective_container).items(), around)
-
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
         """Return the text that describes the object."""
         return f"An object, called {self.descript_name()}, of type {self.obj_type}"
@@ -146,10 +133,6 @@ class EnvObject(TreeNode):
         self.remove_and_reset_container()
         self.name += " (deleted)"
         self.deleted = True
-
-    def is_deleted(self) -> bool:
-        """Tell whether the object has left the game."""
-        return self.deleted
 
     # --- electricity ---
 
@@ -217,23 +200,11 @@ class EnvObject(TreeNode):
         """Use this device on something; return whether that works, and the text."""
         return (False, "")
 
-    def has_combusted(self) -> bool:
-        """Tell whether the object burns or has burned."""
-        return self.prop_material is not None and self.prop_material.has_combusted
-
     def is_on_fire(self) -> bool:
         """Tell whether the object burns."""
         return self.prop_material is not None and self.prop_material.is_combusting
 
     # --- time ---
-
-    def set_tick_processed(self) -> None:
-        """Note that the turn's time has passed for the object."""
-        self.tick_completed = True
-
-    def clear_tick_processed(self) -> None:
-        """Note that the turn's time has yet to pass for the object."""
-        self.tick_completed = False
 
     def was_tick_processed(self) -> bool:
         """Tell whether the turn's time has passed for the object."""

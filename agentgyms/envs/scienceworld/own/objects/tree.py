@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from agentgyms.envs.scienceworld.own.jvm import JavaError
 from agentgyms.envs.scienceworld.own.sets import ObjectSet, distinct, settled, union
 
 if TYPE_CHECKING:
@@ -202,14 +201,6 @@ class TreeNode:
     def containers_recursive(self) -> list[EnvObject]:
         """Return all objects around this one, the nearest first."""
         return list(_around(self))
-
-    def contains_recursive(self, obj_in: EnvObject) -> bool:
-        """Tell whether an object is in this one; never ends where the engine's does not."""
-        if self.contains(obj_in):
-            return True
-        if self._container is not None:
-            raise JavaError("java.lang.StackOverflowError")  # the engine asks itself again
-        return False
 
 
 def _joined(first: list[EnvObject], second: Iterable[EnvObject]) -> list[EnvObject]:
