@@ -86,7 +86,8 @@ class _Tapped(_Basin):
         told = f"a {name}, which is turned {state}. In the {name} is: {listed}."
         if mode != MODE_DETAILED:
             return told
-        return told + "".join(f" The {p.name} is {p.open_closed_str()}." for p in self.portals())
+        drains = [portal for portal in self.portals() if isinstance(portal, LiquidDrain)]
+        return told + "".join(f" The {d.name} is {d.open_closed_str()}." for d in drains)
 
 
 class Sink(_Tapped):

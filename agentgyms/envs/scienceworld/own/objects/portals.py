@@ -69,9 +69,9 @@ class Portal(EnvObject):
         """Return whether the container is this end, or has it and is not the other."""
         return container is end or (container is not other and container.contains(end))
 
-    def connection_points(self) -> FrozenSet[EnvObject]:
+    def connection_points(self) -> tuple[EnvObject, ...]:
         """Return both places."""
-        return FrozenSet.of(self.from_end, self.to_end)
+        return (self.from_end, self.to_end)
 
     def does_connect_to(self, location_name: str) -> bool:
         """Return whether a place of that name is at one of the ends."""
