@@ -13,6 +13,7 @@ class World:
     Attributes:
         random: The generator that every part of the game draws from.
         count: The number of the newest object.
+        turn: The number of the turn whose time passes, which objects note when it has for them.
         simplifier: The simplifications of the game, which their own module sets.
         search_patterns: The ways through all places that solutions have drawn, of each start.
     """
@@ -21,6 +22,7 @@ class World:
         """Start a world without objects."""
         self.random = JavaRandom(seed)
         self.count = 0
+        self.turn = 1
         self.simplifier: Any = None
         self.search_patterns: dict[str, list[list[str]]] = {}
 

@@ -41,7 +41,6 @@ class EnvObject(TreeNode):
     """
 
     deleted = False
-    tick_completed = False
     electrical_role = ROLE_VOLTAGE_USER
     terminal1: Terminal | None = None
     terminal2: Terminal | None = None
@@ -59,6 +58,7 @@ class EnvObject(TreeNode):
     prop_pollination: Any = None
 
     _hidden = False
+    _turn = 0
     is_electrical_component: ClassVar[bool] = False
     ticks: ClassVar[bool] = True
     """Whether time changes the object, or anything in it."""
@@ -208,15 +208,11 @@ class EnvObject(TreeNode):
 
     def was_tick_processed(self) -> bool:
         """Tell whether the turn's time has passed for the object."""
-        return self.tick_completed
+        return self._turn == self.world.turn
 
-    def clear_tick_processed_recursive(self, indent_level: int = 0) -> None:
-        """Note that the turn's time has yet to pass for the object and all that is in it."""
-        self.tick_completed = False
-        for obj in self.ticking_objects():
-            obj.clear_tick_processed_recursive()
-        for portal in self.portals():
-            portal.clear_tick_processed_recursive()
+    def clear_tick_processed_recursive(self) -> None:
+        """Start a turn, whose time has yet to pass for all objects; asked of the root only."""
+        self.world.turn += 1
 
     def ticking_objects(self) -> Objects:
         """Return what is in this object and can change with time: all but terminals."""
@@ -228,14 +224,16 @@ class EnvObject(TreeNode):
 
     def tick(self) -> bool:
         """Let the turn's time pass for the object and all in it, once; tell whether it did."""
-        if self.tick_completed:
+        turn = self.world.turn
+        if self._turn == turn:
             return False
         pass_time(self)
         for obj in self.ticking_objects():
             obj.tick()
-        for portal in self.portals():
-            portal.tick()
-        self.tick_completed = True
+        if self._portals is not None:
+            for portal in self._portals.items():
+                portal.tick()
+        self._turn = turn
         return True
 
 

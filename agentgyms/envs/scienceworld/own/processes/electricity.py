@@ -28,7 +28,8 @@ def unpolarized_electrical_conductivity_tick(
         if first.voltage is not None or second.voltage is not None:
             first.voltage = second.voltage = None
         return
-    if obj.electrical_role == _VOLTAGE_USER:
+    wired = first.connections() and second.connections()
+    if obj.electrical_role == _VOLTAGE_USER and (activate_device_if_powered or wired):
         _charge(obj, first, second, activate_device_if_powered)
 
 

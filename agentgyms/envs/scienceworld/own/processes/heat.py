@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+    from agentgyms.envs.scienceworld.own.properties.material import MaterialProperties
 
 HEAT_TRANSFER_COEFFICIENT: Final = 0.10
 MAX_TRANSFER_PER_STEP: Final = 1000.0
@@ -42,16 +44,34 @@ def heat_transfer_cooling_source(cooling_source: EnvObject, cooled_obj: EnvObjec
 
 
 def heat_transfer_touching_objects(obj1: EnvObject, obj2: EnvObject) -> None:
-    """Let heat flow between two objects; the second flow sees what the first has done."""
-    first, second = obj1.prop_material, obj2.prop_material
-    if first is None or second is None:
-        return
-    warm1, warm2 = first.temperature_c, second.temperature_c
+    """Let heat flow between two objects."""
+    if obj1.prop_material is not None and obj2.prop_material is not None:
+        _exchange(obj1.prop_material, obj2.prop_material)
+
+
+def heat_transfer_within(around: MaterialProperties, inside: Sequence[MaterialProperties]) -> None:
+    """Let heat flow between a container and each of the things in it."""
+    for inner in inside:
+        if inner.temperature_c != around.temperature_c:
+            _exchange(around, inner)
+
+
+def heat_transfer_touching(things: Sequence[MaterialProperties]) -> None:
+    """Let heat flow between each two things in a container."""
+    if len({thing.temperature_c for thing in things}) <= 1:
+        return  # among equals nothing flows
+    for position, thing in enumerate(things):
+        for other in things[:position]:
+            if thing.temperature_c != other.temperature_c:
+                _exchange(thing, other)
+
+
+def _exchange(first: MaterialProperties, second: MaterialProperties) -> None:
+    """Let heat flow to the first thing, and then to the second from what the first has become."""
     conductivity = min(first.thermal_conductivity, second.thermal_conductivity)
+    warm1, warm2 = first.temperature_c, second.temperature_c
     warm1 += _limited((warm2 - warm1) * conductivity * HEAT_TRANSFER_COEFFICIENT)
     first.temperature_c = warm1
-    if second is first:
-        warm2 = warm1
     flow = (warm1 - warm2) * conductivity * HEAT_TRANSFER_COEFFICIENT
     second.temperature_c = warm2 + _limited(flow)
 

@@ -8,7 +8,10 @@ from agentgyms.envs.scienceworld.own.processes.combustion import combustion_tick
 from agentgyms.envs.scienceworld.own.processes.electricity import (
     unpolarized_electrical_conductivity_tick,
 )
-from agentgyms.envs.scienceworld.own.processes.heat import heat_transfer_touching_objects
+from agentgyms.envs.scienceworld.own.processes.heat import (
+    heat_transfer_touching,
+    heat_transfer_within,
+)
 from agentgyms.envs.scienceworld.own.processes.matter import change_of_state
 
 if TYPE_CHECKING:
@@ -17,15 +20,18 @@ if TYPE_CHECKING:
 
 def pass_time(obj: EnvObject) -> None:
     """Burn, warm or cool, melt and charge an object."""
-    if obj.prop_material is not None:
+    material = obj.prop_material
+    if material is not None and (
+        material.is_combusting or material.temperature_c >= material.combustion_point
+    ):
         combustion_tick(obj)
-    touching = [inner for inner in obj.ticking_objects() if inner.prop_material is not None]
-    if obj.prop_material is not None:
-        for inner in touching:
-            heat_transfer_touching_objects(obj, inner)
-    for position, inner in enumerate(touching):
-        for other in touching[:position]:
-            heat_transfer_touching_objects(inner, other)
-    if obj.prop_material is not None:
+    inside = obj.ticking_objects()
+    if inside:
+        touching = [inner.prop_material for inner in inside if inner.prop_material is not None]
+        if material is not None:
+            heat_transfer_within(material, touching)
+        heat_transfer_touching(touching)
+    if material is not None:
         change_of_state(obj)
-    unpolarized_electrical_conductivity_tick(obj)
+    if obj.terminal1 is not None:
+        unpolarized_electrical_conductivity_tick(obj)
