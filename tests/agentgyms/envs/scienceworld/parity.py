@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
-from parity_traces import Recorder, Trace, find, path_of, record
+from parity_traces import Recorder, Trace, find, gold, gold_file, path_of, record
 
 from agentgyms.envs.scienceworld.engine import Game
 from agentgyms.envs.scienceworld.tasks import SPLITS, VARIATIONS, numbers
@@ -45,16 +45,20 @@ def main() -> int:
     engine = Recorder()
     results: list[Result] = []
     for game, name, seed in _plan(arguments):
+        if name == "path":
+            results += _paths(engine, game, arguments)
+            continue
         trace = _trace(engine, game, name, seed, arguments)
         if trace is None or arguments.record:
             continue
-        result = compare(trace, name)
-        results.append(result)
-        if result.difference:
-            print(f"== {game[0]} {game[1]} {game[2]} {name} seed {seed}\n{result.difference}\n")
-            if arguments.stop:
-                break
+        results.append(compare(trace, name))
+        if results[-1].difference and arguments.stop:
+            break
     engine.close()
+    for result in results:
+        if result.difference:
+            named = " ".join(map(str, result.game))
+            print(f"== {named} {result.policy}\n{result.difference}\n")
     if not arguments.record:
         _table(results)
     return int(any(result.difference for result in results))
@@ -64,7 +68,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="+", help="names or beginnings of names of tasks, or `all`")
     parser.add_argument("--variations", default="dev:2", help="a split, a split:N, or 3,14,15")
-    parser.add_argument("--policy", default="random", help="random, directed, gold, mixed; or `,`")
+    parser.add_argument(
+        "--policy",
+        default="random",
+        help="random, directed, gold, mixed, path (the solutions); `,`",
+    )
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the policy")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds from --seed on")
@@ -88,7 +96,9 @@ def _plan(arguments: argparse.Namespace) -> Iterator[tuple[Game, str, int]]:
             for task in tasks:
                 chosen = _chosen(task, arguments.variations)
                 for name in arguments.policy.split(","):
-                    if place < len(chosen) and (name != "gold" or seed == arguments.seed):
+                    if place < len(chosen) and (
+                        name not in ("gold", "path") or seed == arguments.seed
+                    ):
                         yield (task, chosen[place], arguments.simplifications), name, seed
 
 
@@ -122,6 +132,25 @@ def _trace(
             flush=True,
         )
     return trace
+
+
+def _paths(engine: Recorder, game: Game, arguments: argparse.Namespace) -> list[Result]:
+    """Compare the solutions that both engines find, if the real one's is there or wanted."""
+    if arguments.cached and not gold_file(game).exists():
+        return []
+    theirs = list(gold(engine, game))
+    if arguments.record:
+        return []
+    from agentgyms.envs.scienceworld.own.game import Game as Own
+
+    began = time.monotonic()
+    try:
+        ours = list(Own(*game).gold_actions()[0])
+        difference = "" if ours == theirs else _diff(theirs, ours)
+    except Exception:
+        ours, difference = [], "".join(traceback.format_exc().splitlines(keepends=True)[-12:])
+    same = sum(a == b for a, b in zip(theirs, ours, strict=False))
+    return [Result(game, "path", len(theirs), same, difference, time.monotonic() - began)]
 
 
 def compare(trace: Trace, name: str) -> Result:

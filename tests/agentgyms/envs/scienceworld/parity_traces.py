@@ -105,9 +105,14 @@ def record(engine: Recorder, game: Game, name: str, steps: int, seed: int) -> Tr
     return trace
 
 
+def gold_file(game: Game) -> Path:
+    """Return the file of a game's gold path."""
+    return CACHE / game[0] / f"{game[1]}-path{'-' + game[2] if game[2] else ''}.json"
+
+
 def gold(engine: Recorder, game: Game) -> Sequence[str]:
     """Return the gold path of a game, which is kept too."""
-    file = CACHE / game[0] / f"{game[1]}-path{'-' + game[2] if game[2] else ''}.json"
+    file = gold_file(game)
     if not file.exists():
         _write(file, json.dumps(engine.ask({"gold": game})["gold"], indent=0).encode())
     path: list[str] = json.loads(file.read_text(encoding="utf-8"))
