@@ -47,7 +47,12 @@ from agentgyms.envs.scienceworld.own.objects.taskitems import (
     UnknownSubstanceElectricalConductivity,
 )
 from agentgyms.envs.scienceworld.own.tasks.common import LETTERS, answer_boxes
-from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskModifier, TaskValue, placed
+from agentgyms.envs.scienceworld.own.tasks.modifiers import (
+    TaskModifier,
+    TaskValue,
+    material_of,
+    placed,
+)
 from agentgyms.envs.scienceworld.own.tasks.parametric import Notes, TaskParametric, skip_draws
 
 if TYPE_CHECKING:
@@ -215,7 +220,7 @@ class TaskElectricalConductivity(_TestConductivity):
         out: list[TaskModifier] = [
             TaskValue("substance", made.name),
             TaskValue("substanceLocation", room),
-            TaskValue("isConductive", made.material.electrically_conductive),
+            TaskValue("isConductive", material_of(made).electrically_conductive),
         ]
         return out if isinstance(made, Water) else [placed(made, room, force=True), *out]
 
@@ -242,7 +247,7 @@ class TaskElectricalConductivity2(_TestConductivity):
             placed(made, _ROOM),
             TaskValue("substance", made.name),
             TaskValue("substanceLocation", _ROOM),
-            TaskValue("isConductive", made.material.electrically_conductive),
+            TaskValue("isConductive", material_of(made).electrically_conductive),
         ]
 
     def in_order(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+from agentgyms.envs.scienceworld.own.properties import MaterialProperties
 
 Value = str | bool | float | int
 
@@ -106,3 +107,9 @@ def notes(modifiers: list[TaskModifier]) -> dict[str, Value]:
 def placed(instance: EnvObject, room: str, *, force: bool = False) -> TaskObject:
     """Return that a room needs a thing, which counts as there by its own name."""
     return TaskObject(instance.name, instance, room, force=force)
+
+
+def material_of(instance: EnvObject) -> MaterialProperties:
+    """Return the material of a thing that is made of something."""
+    assert instance.prop_material is not None, instance
+    return instance.prop_material

@@ -48,6 +48,7 @@ from agentgyms.envs.scienceworld.own.tasks.modifiers import (
     TaskModifier,
     TaskObject,
     TaskValue,
+    material_of,
     placed,
 )
 from agentgyms.envs.scienceworld.own.tasks.parametric import Notes, TaskParametric, skip_draws
@@ -134,7 +135,7 @@ class TaskUseInstrumentThermometer(_Measure):
         room_number, point = divmod(group, _POINTS)
         skip_draws(world, _ITEM_DRAWS * (group * _MADE + first + at))
         thing, room = kind(world), self.ROOMS[room_number]
-        thing.material.temperature_c = _near(world, self.POINTS[point])
+        material_of(thing).temperature_c = _near(world, self.POINTS[point])
         return [
             placed(thing, room, force=kind is SodiumChloride),
             TaskValue("objectName", thing.name),
@@ -298,7 +299,7 @@ class TaskUseInstrumentThermometer2(_MeltingPoint):
         skip_draws(world, copy * _CUPS + cups_before)
         made = kind(world)
         room = self.ROOMS[0]
-        known = _substance(made, made.name, room, made.material.melting_point)[1:]
+        known = _substance(made, made.name, room, material_of(made).melting_point)[1:]
         if kind is Water:  # which the house has
             return [TaskObject(made.name, None, room, force=True), *known]
         if kind is Chocolate:
@@ -333,5 +334,5 @@ class TaskUseInstrumentThermometer3(_MeltingPoint):
         skip_draws(world, copy * (len(LETTERS) + len(_LIQUID)) + made_before + cups_before + 1)
         made = UnknownSubstanceThermal.mk_random_substance_melting_point(world, letter)
         thing = mk_random_liquid_cup(made) if letter in _LIQUID else made
-        point = made.material.melting_point
+        point = material_of(made).melting_point
         return _substance(thing, made.name, self.ROOMS[0], point, force=True)
