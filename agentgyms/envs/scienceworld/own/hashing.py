@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeVar
 
 from agentgyms.envs.scienceworld.own.jvm import java_hash
@@ -62,3 +63,9 @@ def _path(hashed: int) -> int:
 def tree_order(members: Iterable[T]) -> list[T]:
     """Return the members in the order of a tree of hashes."""
     return sorted(members, key=lambda member: _path(scala_hash(member)))
+
+
+@lru_cache(maxsize=1 << 14)
+def text_order(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return texts in the order of a tree of hashes; many games ask for the same ones."""
+    return tuple(tree_order(texts))

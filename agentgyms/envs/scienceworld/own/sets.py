@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from agentgyms.envs.scienceworld.own.hashing import scala_hash, slot, tree_order
+from agentgyms.envs.scienceworld.own.hashing import scala_hash, slot, text_order, tree_order
 from agentgyms.envs.scienceworld.own.maps import MutableMap, frozen_map
 
 __all__ = [
@@ -226,12 +226,20 @@ class FrozenSet(Generic[U]):
         """Hold the members, as `Set(...)` does with its arguments."""
         known = dict.fromkeys(members)
         self._tree = tree or len(known) > _SMALL
-        self._items: tuple[U, ...] = tuple(tree_order(known) if self._tree else known)
+        self._items: tuple[U, ...] = tuple(known)
+        if self._tree:
+            self._items = self._ordered(self._items)
 
     @classmethod
     def of(cls, *members: U) -> FrozenSet[U]:
         """Return the set of the arguments."""
         return cls(members)
+
+    @staticmethod
+    def _ordered(members: tuple[Any, ...]) -> tuple[Any, ...]:
+        if members and isinstance(members[0], str):
+            return text_order(members)
+        return tuple(tree_order(members))
 
     def items(self) -> tuple[U, ...]:
         """Return the members in order."""

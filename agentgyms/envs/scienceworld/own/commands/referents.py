@@ -9,14 +9,13 @@ from typing import Final, NamedTuple
 
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 from agentgyms.envs.scienceworld.own.objects.portals import Portal
-from agentgyms.envs.scienceworld.own.random import JavaRandom
 from agentgyms.envs.scienceworld.own.sets import FrozenSet, MutableSet, distinct, settled
 
 STOP_WORDS: Final = frozenset(("a", "an", "the"))
 BLANKS: Final = "".join(map(chr, range(33)))  # what Java's trim takes away
 _BETWEEN: Final = str.maketrans(dict.fromkeys("\t\n\x0b\f\r", " "))  # what Java's \s means
-_ATTEMPTS: Final = 20
 _STEADY_ATTEMPTS: Final = 10
+_LUCKY_ATTEMPTS: Final = 10
 
 
 class Names(NamedTuple):
@@ -81,7 +80,10 @@ def collect_objects(root: EnvObject, include_hidden: bool = False) -> list[EnvOb
     out = _root_and_ways(root, include_hidden)
     if include_hidden or not root.is_hidden():
         for obj in root.contained_objects_and_portals():
-            out.update(dict.fromkeys(collect_objects(obj, include_hidden)))
+            if obj.portals() or obj.contained_objects(include_hidden):
+                out.update(dict.fromkeys(collect_objects(obj, include_hidden)))
+            elif include_hidden or not obj.is_hidden():
+                out[obj] = None
     return settled(list(out))
 
 
@@ -136,29 +138,52 @@ def _first(pair: tuple[str, EnvObject]) -> str:
 
 def unique_referents(objs: Sequence[EnvObject], perspective: EnvObject) -> list[str]:
     """Return a word for each object, of its own as far as the engine finds one."""
-    if not objs:
-        return []
-    return _chosen([names.listed for names in names_of(objs, perspective)], objs[0].world.random)
+    steady = _steady(tuple(names.listed for names in names_of(objs, perspective)))
+    options, places = steady.options, list(steady.places)
+    for _ in range(_LUCKY_ATTEMPTS if steady.clash else 0):
+        for at in _clashing(options, places):
+            places[at] = objs[at].world.random.next_int(len(options[at]))
+    return [words[place] for words, place in zip(options, places, strict=True)]
 
 
-def _chosen(names: list[tuple[str, ...]], random: JavaRandom) -> list[str]:
-    """Return a word of each tuple: the engine changes those that clash, step by step."""
+Options = tuple[tuple[str, ...], ...]
+"""The words of which one is picked for each object."""
+
+
+class _Steady(NamedTuple):
+    """The picked words after the attempts without luck.
+
+    Attributes:
+        options: The words to pick from.
+        places: Which of them are picked.
+        clash: Whether some are picked twice.
+    """
+
+    options: Options
+    places: tuple[int, ...]
+    clash: bool
+
+
+@lru_cache(maxsize=4096)
+def _steady(names: Options) -> _Steady:
     options = _without_shared(names)
     places = [0] * len(options)
-    for attempt in range(_ATTEMPTS):
-        picked = [words[place] for words, place in zip(options, places, strict=True)]
-        uses = Counter(picked)
-        if len(uses) == len(picked):
-            break  # the engine goes on, and changes nothing
-        for at, word in enumerate(picked):
-            if uses[word] > 1:
-                size = len(options[at])
-                steady = attempt < _STEADY_ATTEMPTS
-                places[at] = (places[at] + 1) % size if steady else random.next_int(size)
-    return [words[place].lower() for words, place in zip(options, places, strict=True)]
+    for _ in range(_STEADY_ATTEMPTS):
+        for at in _clashing(options, places):
+            places[at] = (places[at] + 1) % len(options[at])
+    return _Steady(options, tuple(places), bool(_clashing(options, places)))
 
 
-def _without_shared(names: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _clashing(options: Options, places: list[int]) -> list[int]:
+    """Return the numbers of the objects whose words others have, too."""
+    picked = [words[place] for words, place in zip(options, places, strict=True)]
+    uses = Counter(picked)
+    if len(uses) == len(picked):
+        return []
+    return [at for at, word in enumerate(picked) if uses[word] > 1]
+
+
+def _without_shared(names: Options) -> Options:
     """Return the tuples without words of several objects; those with no other keep all."""
     uses = Counter(word for words in names for word in words)
-    return [tuple(word for word in words if uses[word] <= 1) or words for words in names]
+    return tuple(tuple(word for word in words if uses[word] <= 1) or words for words in names)

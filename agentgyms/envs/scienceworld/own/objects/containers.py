@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import ClassVar
 
 from agentgyms.envs.scienceworld.own.objects.base import MODE_CURSORY_DETAIL, EnvObject
@@ -28,6 +29,15 @@ from agentgyms.envs.scienceworld.own.sets import FrozenSet, MutableSet
 from agentgyms.envs.scienceworld.own.world import World
 
 _SELF_WATERING = "selfWateringFlowerPots"
+
+
+@lru_cache(maxsize=4096)
+def _with_contents(names: tuple[str, ...], listed: str) -> FrozenSet[str]:
+    out: MutableSet[str] = MutableSet()
+    for name in names:
+        out.add(name)
+        out.add(f"{name} containing {listed}")
+    return out.frozen()
 
 
 class Container(EnvObject):
@@ -65,11 +75,7 @@ class Container(EnvObject):
         contents = self.contained_objects(include_hidden=False)
         listed = " and ".join(sorted({obj.descript_name() for obj in contents})) or "nothing"
         # A thing whose name is empty would be told as nothing; the engine has none.
-        out: MutableSet[str] = MutableSet()
-        for ref in existing_referents:
-            out.add(ref)
-            out.add(f"{ref} containing {listed}")
-        return out.frozen()
+        return _with_contents(tuple(existing_referents), listed)
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
         """Describe the container and its contents."""
