@@ -109,7 +109,7 @@ def _root_and_ways(root: EnvObject, include_hidden: bool) -> dict[EnvObject, Non
 
 def joined(first: Sequence[EnvObject], second: Iterable[EnvObject]) -> list[EnvObject]:
     """Return the members of the sum of two mutable sets."""
-    return settled(distinct((*settled(list(first)), *second)))
+    return settled(distinct((*first, *second)))
 
 
 # --- words that mean one object only -------------------------------------------------------------

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentgyms.envs.scienceworld.own.gold.path_finder import PathFinder
-from agentgyms.envs.scienceworld.own.gold.running import (
-    Runner,
-    current_agent_location,
-    run_action,
-    run_action_sequence,
-)
+from agentgyms.envs.scienceworld.own.gold.solver import Solver
 from agentgyms.envs.scienceworld.own.life.living import LivingThing
 from agentgyms.envs.scienceworld.own.life.plant_stages import PLANT_STAGE_REPRODUCING
 from agentgyms.envs.scienceworld.own.life.plants import Plant, Soil
@@ -26,57 +20,28 @@ from agentgyms.envs.scienceworld.own.objects.plumbing import Sink
 from agentgyms.envs.scienceworld.own.sets import union
 
 if TYPE_CHECKING:
+    from agentgyms.envs.scienceworld.own.gold.running import Runner
     from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-    from agentgyms.envs.scienceworld.own.objects.tree import Objects
 
 GREENHOUSE = "greenhouse"
 _MAX_ATTEMPTS = 4
 
 
-class Garden:
+class Garden(Solver):
     """The place of a solution, and its flower pots with soil and without.
 
     Attributes:
-        runner: The game.
         ready: Pots with soil, in drawn order.
         bare: Pots without soil, in drawn order.
         planted: Pots that seeds were put into.
     """
 
     def __init__(self, runner: Runner) -> None:
-        self.runner = runner
+        super().__init__(runner)
         self.ready: list[EnvObject] = []
         self.bare: list[EnvObject] = []
         self.planted: list[EnvObject] = []
         self._tools: tuple[EnvObject, EnvObject] | None = None
-
-    # --- ways and names ---
-
-    def here(self) -> EnvObject:
-        """Return the place that the agent is in."""
-        return current_agent_location(self.runner)
-
-    def run(self, action: str) -> None:
-        """Run a command."""
-        run_action(action, self.runner)
-
-    def known(self, obj: EnvObject) -> str:
-        """Return the name that means this thing only."""
-        return PathFinder.known_referent(obj, self.here())
-
-    def go(self, place: str) -> None:
-        """Go to a place."""
-        universe = self.runner.universe
-        way = PathFinder.create_action_sequence(universe, self.here().name, place)
-        run_action_sequence(way, self.runner)
-
-    def in_reach(self, *kinds: type) -> Objects:
-        """Return the things of a class that are in reach."""
-        return self.here().contained_accessible_objects_of_type(*kinds)
-
-    def drawn(self, objs: Iterable[EnvObject]) -> list[EnvObject]:
-        """Return things in drawn order, which does not depend on the order of the set."""
-        return self.runner.universe.world.random.shuffle(sorted(objs, key=_number))
 
     # --- jars, pots and soil ---
 
@@ -84,7 +49,7 @@ class Garden:
         """Go to where the seed jar is and pick it up; return it, or None if there is none."""
         self.go(place)
         self.run("look around")
-        jars = PathFinder.all_accessible_env_object("seed jar", self.here())
+        jars = self.find("seed jar")
         if not jars:
             return None
         self.run("pick up seed jar")
@@ -187,7 +152,3 @@ def stage_of(obj: EnvObject) -> str:
 def in_stages(objs: Sequence[EnvObject], *stages: str) -> list[EnvObject]:
     """Return the living things that are in one of some stages."""
     return [obj for obj in objs if stage_of(obj) in stages]
-
-
-def _number(obj: EnvObject) -> int:
-    return obj.uuid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgyms.envs.scienceworld.own.objects.locations import Location
@@ -106,9 +106,8 @@ def commands_between(universe: EnvObject, here: str, there: str) -> list[str] | 
     return commands
 
 
-def longest(names: object) -> str:
+def longest(names: Iterable[str]) -> str:
     """Return the first of the longest names, which is the least ambiguous."""
-    assert hasattr(names, "__iter__")
     return max(names, key=len)
 
 

@@ -54,8 +54,7 @@ class TreeNode:
         """Return what is in this object, and the ways out of it."""
         if not include_hidden:
             return union(self.contained_objects_not_hidden(), self.portals())
-        inside = settled(list(self.contained_objects()))
-        return tuple(settled(distinct((*inside, *self.portals()))))
+        return tuple(_joined(self.contained_objects(), self.portals()))
 
     def contained_objects_and_portals_recursive(
         self, include_hidden: bool = False, include_portal_connections: bool = False
@@ -203,9 +202,9 @@ class TreeNode:
         return list(_around(self))
 
 
-def _joined(first: list[EnvObject], second: Iterable[EnvObject]) -> list[EnvObject]:
+def _joined(first: Iterable[EnvObject], second: Iterable[EnvObject]) -> list[EnvObject]:
     """Return the members of a copy of a mutable set that others are added to."""
-    return settled(distinct((*settled(first), *second)))
+    return settled(distinct((*first, *second)))
 
 
 def _around(obj: TreeNode) -> Iterator[EnvObject]:
