@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentgyms.envs.scienceworld.own.gold.running import Runner
+from agentgyms.envs.scienceworld.own.gold.solutions import solve
 from agentgyms.envs.scienceworld.own.tasks.changes import TaskChangeOfState
 from agentgyms.envs.scienceworld.own.tasks.chemistry import TaskChemistryMix
 from agentgyms.envs.scienceworld.own.tasks.circuits import (
@@ -22,9 +24,14 @@ from agentgyms.envs.scienceworld.own.tasks.lives import (
     TaskIdentifyLifeStages2,
     TaskLifeSpan,
 )
-from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskModifier
+from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskModifier, notes
 from agentgyms.envs.scienceworld.own.tasks.painting import TaskChemistryMixPaint
-from agentgyms.envs.scienceworld.own.tasks.parametric import Task, TaskParametric, skip_draws
+from agentgyms.envs.scienceworld.own.tasks.parametric import (
+    Notes,
+    Task,
+    TaskParametric,
+    skip_draws,
+)
 from agentgyms.envs.scienceworld.own.tasks.planes import (
     TaskInclinedPlane1,
     TaskInclinedPlane2,
@@ -130,3 +137,9 @@ class TaskMaker1:
         """Return the task with new goals, which may draw."""
         assert self.task is not None and self.modifiers is not None, "there is such a variation"
         return self.task.setup_goals(self.world, self.modifiers, self.variation_idx)
+
+    def create_gold_actions(self, runner: Runner) -> tuple[list[str], bool]:
+        """Play the engine's solution in a game that has just begun; tell whether it was found."""
+        made = self.make_goals()  # which the engine drops, but it may draw
+        found = solve(made.task_name, Notes(notes(made.task_modifiers)), self.variation_idx, runner)
+        return runner.action_history(), found
