@@ -160,8 +160,6 @@ def importable_environments(*, browser: bool = False, slow: str = "") -> list[An
     found: list[Any] = []
     for env_id, entry in registration.ENVIRONMENTS.items():
         in_browser = "Browser" in env_id
-        if "ScienceWorld" in env_id:  # JVMs: tests/agentgyms/envs/scienceworld plays it on a server
-            continue
         try:
             import_module(entry.partition(":")[0])
         except ImportError:

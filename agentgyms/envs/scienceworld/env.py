@@ -15,6 +15,7 @@ from agentgyms.envs.scienceworld import engine as jar
 from agentgyms.envs.scienceworld import tasks
 from agentgyms.envs.scienceworld.commands import AMBIGUOUS, TOOLS, canonical, fault, judge
 from agentgyms.envs.scienceworld.goals import atoms
+from agentgyms.envs.scienceworld.own import engine as own
 
 _NOTHING = "No known action matches that input."
 
@@ -23,7 +24,7 @@ class ScienceWorldEnv(TextEnv):
     """Experiments of elementary science in text: boil, grow, mix, measure, connect, find.
 
     The world, its tasks and texts are those of ScienceWorld 1.2.3 (Wang et al. 2022,
-    arXiv:2203.07540), whose engine runs in a JVM.
+    arXiv:2203.07540). Ours is written in Python; the real engine runs in a JVM.
 
     | argument | default | meaning |
     |---|---|---|
@@ -31,7 +32,7 @@ class ScienceWorldEnv(TextEnv):
     | `families` | `None` | a list of the 30 tasks to restrict the variations to, in any order |
     | `simplification` | `""` | `"easy"`, or the engine's simplifications with commas |
     | `list_actions` | `True` | list the engine's valid actions in every state |
-    | `engine` | `"official"` | the only one: the real engine |
+    | `engine` | `None` | `"own"`, `"official"` (the real one), or None: ours where it is exact |
     | `max_turns` | 100 | turns until the episode is truncated |
     | `oracle` | `False` | put the next action of the gold path into `info["oracle"]` |
 
@@ -47,9 +48,9 @@ class ScienceWorldEnv(TextEnv):
 
     `info["atoms"]` are the task's goals: `goal 0: ...` in their order, and `optional 0: ...`.
     `info["metrics"]`: `points`; `moves`, the engine's time, of which `wait` takes eleven.
-    `info["state_key"]` is that of all objects with the properties that the engine shows, the goals,
-    the time, and the state of its generator. Counters that it hides, such as the age of a plant,
-    are not part of it.
+    `info["state_key"]` is that of the whole state in our engine, but for the time. In the real one it
+    is that of all objects with the properties that it shows, the goals, the time, and the state of
+    its generator; counters that it hides, such as the age of a plant, are not part of it.
 
     | split | variations |
     |---|---|
@@ -60,14 +61,13 @@ class ScienceWorldEnv(TextEnv):
 
     Expert: `best` plays the engine's gold path, and goes on with it after other actions.
 
-    Needs the extra `scienceworld`, here or in the environment of the interpreter that
-    `AGENTGYMS_SCIENCEWORLD_PYTHON` names, and Java. Each running episode has a JVM of its own.
+    The real engine needs the extra `scienceworld`, here or in the environment of the interpreter
+    that `AGENTGYMS_SCIENCEWORLD_PYTHON` names, and Java. Each of its episodes has a JVM of its own.
     """
 
     default_max_turns = 100
     splits = tasks.SPLITS
     tools = TOOLS
-    blocking = True
     data_version = f"scienceworld-{jar.VERSION}"
 
     def __init__(
@@ -76,7 +76,7 @@ class ScienceWorldEnv(TextEnv):
         families: Sequence[str] | None = None,
         simplification: str = "",
         list_actions: bool = True,
-        engine: str = "official",
+        engine: str | None = None,
         **common: Any,
     ) -> None:
         """Check the arguments; the engine starts with the first episode.
@@ -85,8 +85,6 @@ class ScienceWorldEnv(TextEnv):
             BadOption: An argument has an invalid value.
         """
         super().__init__(**common)
-        if engine != "official":
-            raise BadOption(f"engine {engine!r:.40} is unknown: expected 'official', the real one")
         if type(list_actions) is not bool:
             raise BadOption(f"list_actions must be True or False, got {list_actions!r:.40}")
         self._families = tasks.check_families(families)
@@ -96,7 +94,9 @@ class ScienceWorldEnv(TextEnv):
         if simplification:
             self._arguments["simplification"] = self._simplification
         self._listing = list_actions
-        self._engine = jar.Engine()
+        self._on_jar = tasks.on_jar(engine, self._families)
+        self.blocking = bool(self._on_jar)
+        self._jar, self._own = jar.Engine(), own.Engine()
 
     @classmethod
     def data_source_of(cls, arguments: Mapping[str, Any]) -> str:  # noqa: ARG003
@@ -117,6 +117,9 @@ class ScienceWorldEnv(TextEnv):
         self._game: jar.Game = (*tasks.parsed(task), self._simplification)
         self._played: list[str] = []
         self._points = 0
+        self._engine: jar.Engine | own.Engine = self._own
+        if self._game[0] in self._on_jar:
+            self._engine = self._jar
         self._last = self._engine.load(self._game, listing=self._listing)
         return self._outcome(self._last)
 
@@ -141,16 +144,19 @@ class ScienceWorldEnv(TextEnv):
         return self._outcome(answer, keys.INVALID_ACTION if invalid else taken, feedback, reason)
 
     def warm(self) -> None:
-        """Start a JVM for the first episode."""
-        jar.give(jar.take())
+        """Start a JVM for the first episode that needs one."""
+        if self._on_jar:
+            jar.give(jar.take())
 
     def close(self) -> None:
         """Give the JVM to the episodes of others."""
-        self._engine.close()
+        self._jar.close()
+        self._own.close()
 
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of the gold path, whose actions may stand among others."""
-        path, at = jar.gold_path(self._game), 0
+        module = jar if self._game[0] in self._on_jar else own
+        path, at = module.gold_path(self._game), 0
         for action in self._played:
             at += at < len(path) and action == canonical(path[at])
         return {"best": path[at] if at < len(path) else "look around"}

@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from agentgyms.registration import ENVIRONMENTS
 
-IDS = sorted(set(ENVIRONMENTS) - {"agentgyms/WebShopBrowser-v0", "agentgyms/ScienceWorld-v0"})
+IDS = sorted(set(ENVIRONMENTS) - {"agentgyms/WebShopBrowser-v0"})
 
 
 @pytest.mark.parametrize("env_id", IDS)

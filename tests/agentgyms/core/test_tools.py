@@ -10,7 +10,7 @@ from agentgyms.core.env import TextEnv
 from agentgyms.core.tools import ANY_ACTION, Argument, BadCall, Tool, ToolCall, Tools
 from agentgyms.registration import ENVIRONMENTS, env_class
 
-PLAYED = [one for one in ENVIRONMENTS if "Browser" not in one and "ScienceWorld" not in one]
+PLAYED = [one for one in ENVIRONMENTS if "Browser" not in one]
 GUESS = Tools(
     Tool("guess", "Guess.", "guess {number}", {"number": Argument("From 0 to 15.", "integer")}),
     Tool("give", "Give.", "give {thing} to {who}", {"thing": "What.", "who": "Whom."}),
