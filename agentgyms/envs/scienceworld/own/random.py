@@ -35,6 +35,28 @@ class JavaRandom:
         drawn = self.state >> (48 - bits)
         return drawn - (1 << 32) if bits == 32 and drawn >= 1 << 31 else drawn
 
+    def skip(self, count: int) -> None:
+        """Run on as if as many numbers had been drawn, of which each takes one step.
+
+        A draw below a bound that is no power of two takes more steps, but about once in 10**9.
+        """
+        factor, summand = _MULTIPLIER, 0xB
+        while count:
+            if count & 1:
+                self.state = (self.state * factor + summand) & _MASK
+            summand = (factor + 1) * summand & _MASK
+            factor = factor * factor & _MASK
+            count >>= 1
+
+    def is_regular(self, count: int, bound: int) -> bool:
+        """Tell whether each of the next draws below any bound up to this one takes one step."""
+        state, limit = self.state, ((1 << 31) - bound) << 17
+        for _ in range(count):
+            state = (state * _MULTIPLIER + 0xB) & _MASK
+            if state >= limit:
+                return False
+        return True
+
     def next_int(self, bound: int | None = None) -> int:
         """Return any 32-bit integer, or one from 0 to below the bound."""
         if bound is None:

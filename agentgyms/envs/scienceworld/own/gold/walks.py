@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentgyms.envs.scienceworld.own.gold.covering import CoveringWalk
 from agentgyms.envs.scienceworld.own.objects.locations import Location
 from agentgyms.envs.scienceworld.own.objects.portals import Portal
 
@@ -88,6 +89,10 @@ def location_sequence(universe: EnvObject, start: str, end: str) -> list[str] | 
 
 def search_path_sequence_all_locations(universe: EnvObject, start: str) -> list[str] | None:
     """Return the places of a shortest walk through all places, or None without any."""
+    graph = build_location_graph(universe)
+    search = CoveringWalk(graph, start, universe.world.random)
+    if search.steps <= _STEPS_TO_ALL and search.can_skip():
+        return search.places()
     return _first_walk(
         universe, start, _STEPS_TO_ALL, lambda walk, graph: len(walk.seen) == len(graph)
     )

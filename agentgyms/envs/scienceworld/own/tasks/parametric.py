@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.objects.base import EnvObject
     from agentgyms.envs.scienceworld.own.world import World
 
-_MULTIPLIER = 0x5DEECE66D
-_MASK = (1 << 48) - 1
-
-
 def skip_draws(world: World, count: int) -> None:
     """Let the generator run on as if it had drawn as many numbers.
 
@@ -25,15 +21,7 @@ def skip_draws(world: World, count: int) -> None:
     and skip what the others draw. A draw takes one step of the generator, except that one of
     a bound may rarely take more; none does for any variation that exists.
     """
-    factor, summand = _MULTIPLIER, 0xB
-    state = world.random.state
-    while count:
-        if count & 1:
-            state = (state * factor + summand) & _MASK
-        summand = (factor + 1) * summand & _MASK
-        factor = factor * factor & _MASK
-        count >>= 1
-    world.random.state = state
+    world.random.skip(count)
 
 
 class Task:
