@@ -149,7 +149,7 @@ class SightGoal(Goal):
 
     __slots__ = ()
 
-    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Tell whether what is seen reaches the goal."""
         if sight.location is None:
             return UNSUCCESSFUL

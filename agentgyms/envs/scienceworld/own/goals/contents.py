@@ -42,7 +42,7 @@ class _InContainer(SameFocusGoal):
         self.name = name.lower()
         self.failures = failures
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Look at the things that the focus is in."""
         names = [holder.name for holder in _holders(focus)]
         if any(name in self.failures for name in names):
@@ -72,7 +72,7 @@ class GoalObjectsInSingleContainer(SightGoal):
         super().__init__(description)
         self.names = names
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Look for a container with as many things, each with one of the names."""
         return any(self._alone_in(obj) for obj in sight.objects())
 
@@ -94,7 +94,7 @@ class GoalSpecificObjectInDirectContainer(SightGoal):
         self.name = name.lower()
         self.valid = valid
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Look into all containers with the name."""
         return any(
             self.valid in (each.name, each.descript_name())
@@ -113,7 +113,7 @@ class GoalContainerOpen(SightGoal):
         super().__init__(description, **common)
         self.name = name.lower()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Look at all containers with the name."""
         return any(
             obj.prop_container is not None and obj.prop_container.is_open

@@ -28,7 +28,7 @@ class GoalActivateDevice(FocusGoal):
         super().__init__(description)
         self.name = name
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Tell whether the focus is on."""
         if focus.prop_device is None or focus.name != self.name:
             return UNSUCCESSFUL
@@ -45,7 +45,7 @@ class _DeviceWithName(SightGoal):
         super().__init__(description, **common)
         self.name = name.lower()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Look at all devices with the name."""
         return any(
             obj.prop_device is not None and obj.prop_device.is_activated == self.wanted

@@ -28,7 +28,7 @@ class _RightFocus(FocusGoal):
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Tell whether the focus is the right thing."""
         return SUCCESS if self.is_right(focus) else FAILURE
 
@@ -51,7 +51,7 @@ class GoalFocusOnNonlivingThing(FocusGoal):
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Tell whether the focus is such a thing; one that cannot be moved fails nothing."""
         if isinstance(focus, LivingThing):
             return FAILURE

@@ -34,7 +34,7 @@ class GoalLifeStage(SameFocusGoal):
         self.species = species
         self.stage = stage.lower()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Compare the species, if the focus has one, and the stage."""
         if focus.prop_life is not None and focus.prop_life.lifeform_type != self.species:
             return UNSUCCESSFUL
@@ -55,7 +55,7 @@ class GoalLifeStageAnywhere(SightGoal):
         self.stage = stage.lower()
         self.number = number
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Count them."""
         return sum(map(self._is_one, sight.objects())) >= self.number
 

@@ -34,7 +34,7 @@ class GoalChangeStateOfMatter(SameFocusGoal):
         self.state = state
         self.combustion_allowed = combustion_allowed
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Tell whether the focus is in the state."""
         material = focus.prop_material
         if material is None:
@@ -48,7 +48,7 @@ class GoalIsStateOfMatter(SameFocusGoal):
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Keep the state of the focus."""
         if focus.prop_material is None:
             return UNSUCCESSFUL
@@ -61,7 +61,7 @@ class GoalIsDifferentStateOfMatter(SameFocusGoal):
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Compare the state of the focus with the one that was kept."""
         if focus.prop_material is None:
             return UNSUCCESSFUL
@@ -81,7 +81,7 @@ class GoalContainerByTemperature(SameFocusGoal):
         self.above = above
         self.below = below
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Compare the temperature of the focus with the box that it is in."""
         box = focus.container()
         if focus.prop_material is None or box is None or box.name not in (self.above, self.below):
@@ -109,7 +109,7 @@ class _TemperatureChange(FocusGoal):
         self.satisfied_with_object = None  # the engine keeps no focus for these
         return told
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Compare the temperature of the focus with the first one."""
         if focus.prop_material is None:
             return UNSUCCESSFUL
@@ -152,7 +152,7 @@ class GoalTemperatureOnFire(SightGoal):
         super().__init__(description, **common)
         self.name = name.lower()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Tell whether one of them burns."""
         return any(
             obj.prop_material is not None and obj.prop_material.is_combusting

@@ -31,7 +31,7 @@ class _PastAction(Goal):
         super().__init__(description, **common)
         self.activated_at_step = -1
 
-    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Look through the actions since the first check."""
         if self.activated_at_step == -1:
             self.activated_at_step = sight.agent.action_history_size()

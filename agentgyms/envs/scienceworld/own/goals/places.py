@@ -22,7 +22,7 @@ class GoalMoveToLocation(SightGoal):
         super().__init__(description, **common)
         self.place = place
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Compare the name of the location."""
         return location.name == self.place
 
@@ -38,7 +38,7 @@ class GoalMoveToNewLocation(SightGoal):
         self.unless = unless
         self.starting_location: str | None = None
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Keep the first location, and compare later ones with it."""
         if location.name == self.unless:
             return True
@@ -54,7 +54,7 @@ class GoalInRoomWithOpenDoor(SightGoal):
 
     __slots__ = ()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Look for an open door."""
         found = False
         for portal in location.portals():
@@ -74,7 +74,7 @@ class GoalInRoomWithObject(SightGoal):
         super().__init__(description, **common)
         self.name = name
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Look for the object."""
         lower = self.name.lower()
         found = sight.named(lower)
@@ -96,7 +96,7 @@ class GoalStayInLocation(SightGoal):
         self.steps = steps
         self.num_ticks_in_location = 0
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Count the checks in the location; others start the count again."""
         if location.name != self.place:
             self.num_ticks_in_location = 0

@@ -54,7 +54,7 @@ class GoalElectricallyConnected(SameFocusGoal):
         super().__init__(description)
         self.name = name
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:  # noqa: ARG002
+    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
         """Follow the circuit from the focus."""
         return SUCCESS if are_components_electrically_connected(focus, self.name) else FAILURE
 
@@ -70,7 +70,7 @@ class GoalObjectConnectedToWire(SightGoal):
         self.name = name.lower()
         self.first = first
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Look at that end of all parts with the name."""
         return any(
             isinstance(part, Wire)
@@ -89,7 +89,7 @@ class _WireConnects(SightGoal):
 
     __slots__ = ()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:  # noqa: ARG002
+    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
         """Look at all wires."""
         return any(self._connects(obj) for obj in sight.objects() if isinstance(obj, Wire))
 

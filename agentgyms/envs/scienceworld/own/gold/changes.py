@@ -130,11 +130,11 @@ class _Changer(Solver):
             for _ in range(_HEATS):
                 if may_burn and material_of(substance).is_combusting:
                     break
-                if substance.deleted:
+                if _is_gone(substance):
                     return True
                 self.run(f"examine {self.known(substance)}")
                 seen = material_of(substance).state_of_matter
-                if substance.deleted:
+                if _is_gone(substance):
                     return True
                 self._measure(substance)
                 if seen == state:
@@ -153,14 +153,14 @@ class _Changer(Solver):
         """Tell whether there is nothing more to do, as the substance is gone or as wanted."""
         seen = material_of(substance).state_of_matter
         for _ in range(_COOLS):
-            if substance.deleted:
+            if _is_gone(substance):
                 return True
             self.run(f"examine {self.known(substance)}")
             seen = material_of(substance).state_of_matter
-            if substance.deleted:
+            if _is_gone(substance):
                 return True
             self._measure(substance)
-            if substance.deleted:
+            if _is_gone(substance):
                 return True
             self.run("wait")
             if seen == state:
@@ -176,3 +176,7 @@ class _Changer(Solver):
 
     def _measure(self, substance: EnvObject) -> None:
         self.run(f"use thermometer in inventory on {self.known(substance)}")
+
+
+def _is_gone(substance: EnvObject) -> bool:
+    return substance.deleted

@@ -59,9 +59,7 @@ class CoveringWalk:
         layer = {place: max(len(ends) - 1, 0) for place, ends in self._graph.items()}
         layers = [layer]
         for _ in range(self.steps - 1):
-            layer = {
-                place: sum(layer[end] for end in ends) for place, ends in self._graph.items()
-            }
+            layer = {place: sum(layer[end] for end in ends) for place, ends in self._graph.items()}
             layers.append(layer)
         return layers
 
@@ -85,9 +83,7 @@ class CoveringWalk:
                 to_go = self._to_go.get((place, seen | {place}), self._NEVER)
                 if to_go < self.steps - step:
                     break
-                earlier = [
-                    drawn + self._draws[at][place] for at, drawn in enumerate(earlier)
-                ]
+                earlier = [drawn + self._draws[at][place] for at, drawn in enumerate(earlier)]
             out.append(place)
             seen |= {place}
         self._random.state = begin

@@ -44,7 +44,8 @@ def compare_planes(given: Notes, runner: Runner) -> bool:
 class _Measurer(Solver):
     def slide(self, block: EnvObject, watch: EnvObject, plane: EnvObject) -> int | None:
         """Return how long a block slides, or None if it is not on the plane."""
-        assert isinstance(watch, StopWatch) and isinstance(plane, InclinedPlane)
+        assert isinstance(watch, StopWatch)
+        assert isinstance(plane, InclinedPlane)
         self.move(block, plane)
         self.run(f"activate {watch.name} in inventory")
         position: float | None = None

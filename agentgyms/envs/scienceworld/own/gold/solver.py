@@ -110,7 +110,8 @@ class Solver:
         worked, filled, water = PathFinder.water_in_container(self.runner, cup)
         if not worked:
             return None
-        assert filled is not None and water is not None
+        assert filled is not None
+        assert water is not None
         return filled, water
 
     def ends(self, component: EnvObject) -> tuple[str, str]:
@@ -118,7 +119,8 @@ class Solver:
         if isinstance(component, PolarizedElectricalComponent):
             return self.known(component.anode), self.known(component.cathode)
         if isinstance(component, UnpolarizedElectricalComponent):
-            assert component.terminal1 is not None and component.terminal2 is not None
+            assert component.terminal1 is not None
+            assert component.terminal2 is not None
             return self.known(component.terminal1), self.known(component.terminal2)
         return "", ""
 

@@ -122,7 +122,9 @@ class TaskChangeOfState(TaskParametric):
             GoalObjectsInSingleContainer((name,), "have substance alone in a single container"),
         ]
         asked = _MODES[self.name](goals, unordered)
-        burn = "For compounds without a boiling point, combusting the substance is also acceptable. "
+        burn = (
+            "For compounds without a boiling point, combusting the substance is also acceptable. "
+        )
         return (
             f"Your task is to {asked} {name}. {burn if asked == 'boil' else ''}"
             "First, focus on the substance. "

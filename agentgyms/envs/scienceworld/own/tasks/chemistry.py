@@ -56,10 +56,7 @@ _RECIPES: Final[tuple[tuple[tuple[str, _Kinds], ...], ...]] = (
 _FOUND_IN_HOUSE: Final = (_WATER, paint.BluePaint, paint.RedPaint)
 
 _VARIATIONS: Final = [
-    (room, product, kinds)
-    for recipes in _RECIPES
-    for room in _ROOMS
-    for product, kinds in recipes
+    (room, product, kinds) for recipes in _RECIPES for room in _ROOMS for product, kinds in recipes
 ]
 
 

@@ -24,7 +24,7 @@ from agentgyms.envs.scienceworld.own.life.fruits import Apricot
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 from agentgyms.envs.scienceworld.own.objects.containers import GlassJar, MetalPot
 from agentgyms.envs.scienceworld.own.objects.devices import Shovel
-from agentgyms.envs.scienceworld.own.objects.documents import Book
+from agentgyms.envs.scienceworld.own.objects.documents import EXCERPTS, Book
 from agentgyms.envs.scienceworld.own.objects.electrical import (
     Battery,
     ElectricBuzzer,
@@ -35,7 +35,6 @@ from agentgyms.envs.scienceworld.own.objects.electrical import (
     SolarPanel,
     WindGenerator,
 )
-from agentgyms.envs.scienceworld.own.objects.documents import EXCERPTS
 from agentgyms.envs.scienceworld.own.objects.misc import (
     AluminumFoil,
     ForkMetal,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, TypeVar
 
 from agentgyms.envs.scienceworld.own.goals.base import Goal
@@ -40,17 +41,13 @@ def heater_goals(thing: str, *prerequisites: str) -> list[Goal]:
         GoalTemperatureOnFire("wood", "ignite wood", key="ignite", prerequisites=("wood1",)),
     ]
     out += [
-        GoalObjectInContainer(
-            name, f"have {thing} on heater ({name})", prerequisites=prerequisites
-        )
+        GoalObjectInContainer(name, f"have {thing} on heater ({name})", prerequisites=prerequisites)
         for name in (*_HEATERS, "fire pit")
     ]
     return out
 
 
-def answer_boxes(
-    world: World, room: str, at: int, first: str, second: str
-) -> list[TaskModifier]:
+def answer_boxes(world: World, room: str, at: int, first: str, second: str) -> list[TaskModifier]:
     """Return two boxes of colors that follow each other, and their names as notes."""
     boxes = (AnswerBox(world, COLORS[at]), AnswerBox(world, COLORS[at + 1]))
     return [
@@ -71,7 +68,7 @@ def subsampled(count: int, proportion: float) -> tuple[int, ...]:
     ends = [0, int(count * 0.5), int(count * 0.75), count]
     random = JavaRandom(5)
     out: list[int] = []
-    for begin, end in zip(ends, ends[1:], strict=False):
+    for begin, end in pairwise(ends):
         taken = int((end - begin) * proportion)
         out += random.shuffle(range(begin, end))[:taken]
     return tuple(out)

@@ -110,7 +110,8 @@ def _pots(world: World) -> list[TaskModifier]:
         pots[number].name = f"flower pot {number}"
         pots[number].add_object(Soil(world))
     names = ",".join(pots[number].name for number in numbers)
-    return [*(placed(pots[number], _ROOM) for number in numbers), TaskValue("flowerPotNames", names)]
+    out: list[TaskModifier] = [placed(pots[number], _ROOM) for number in numbers]
+    return [*out, TaskValue("flowerPotNames", names)]
 
 
 def _jars(

@@ -97,6 +97,7 @@ class TaskLifeSpan(TaskParametric):
 
 def _stage_notes(living_thing: LivingThing) -> list[TaskModifier]:
     """Return the stages of a life as notes, without the last, which is death."""
+    assert living_thing.lifecycle is not None, living_thing
     stages = [stage.stage_name for stage in living_thing.lifecycle.stages[:-1]]
     return [TaskValue(f"stage{at}", stage) for at, stage in enumerate(stages, 1)]
 

@@ -24,6 +24,10 @@ from agentgyms.envs.scienceworld.own.tasks.lives import (
     TaskIdentifyLifeStages2,
     TaskLifeSpan,
 )
+from agentgyms.envs.scienceworld.own.tasks.melting import (
+    TaskUseInstrumentThermometer2,
+    TaskUseInstrumentThermometer3,
+)
 from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskModifier, notes
 from agentgyms.envs.scienceworld.own.tasks.painting import TaskChemistryMixPaint
 from agentgyms.envs.scienceworld.own.tasks.parametric import (
@@ -37,11 +41,7 @@ from agentgyms.envs.scienceworld.own.tasks.planes import (
     TaskInclinedPlane2,
     TaskInclinedPlane3,
 )
-from agentgyms.envs.scienceworld.own.tasks.thermometer import (
-    TaskUseInstrumentThermometer,
-    TaskUseInstrumentThermometer2,
-    TaskUseInstrumentThermometer3,
-)
+from agentgyms.envs.scienceworld.own.tasks.thermometer import TaskUseInstrumentThermometer
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.objects.agent import Agent
@@ -135,7 +135,8 @@ class TaskMaker1:
 
     def make_goals(self) -> Task:
         """Return the task with new goals, which may draw."""
-        assert self.task is not None and self.modifiers is not None, "there is such a variation"
+        assert self.task is not None
+        assert self.modifiers is not None, "there is such a variation"
         return self.task.setup_goals(self.world, self.modifiers, self.variation_idx)
 
     def create_gold_actions(self, runner: Runner) -> tuple[list[str], bool]:

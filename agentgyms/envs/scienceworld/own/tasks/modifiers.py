@@ -87,7 +87,7 @@ class TaskValue:
     key: str
     value: Value
 
-    def run_modifier(self, universe: EnvObject) -> bool:  # noqa: ARG002
+    def run_modifier(self, universe: EnvObject) -> bool:
         """Change nothing."""
         return True
 

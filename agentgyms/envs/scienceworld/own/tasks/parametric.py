@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.objects.base import EnvObject
     from agentgyms.envs.scienceworld.own.world import World
 
+
 def skip_draws(world: World, count: int) -> None:
     """Let the generator run on as if it had drawn as many numbers.
 
