@@ -63,6 +63,8 @@ def policy(name: str, seed: int, gold: Callable[[], Sequence[str]]) -> Policy:
         return _Gold(gold())
     if name == "mixed":
         return _Mixed(source, gold())
+    if name == "lab":
+        return _Lab(source)
     raise ValueError(f"no policy {name!r}")
 
 
@@ -121,6 +123,39 @@ class _Directed:
             return action.upper() if source.random() < 0.3 else action.replace(" ", " the ", 1)
         joiner = source.choice([" to ", " in ", " into ", " on ", " with "])
         return re.sub(r" (to|into|on|in) ", joiner, action, count=1)
+
+
+_LAB: Final = (
+    (r"(pick up) .*(lighter|axe|shovel|thermometer|stopwatch|wire|battery|apple|orange)", 5),
+    (r"use (lighter|axe|shovel|thermometer|stopwatch)", 8),
+    (r"(activate|deactivate) ", 5),
+    (r"open (?!.*door)", 5),
+    (r"open ", 2),
+    (r"move .* to .*(stove|oven|furnace|pit|freezer|fridge|sink|bowl|pot|cup|jar)", 9),
+    (r"(pour|dunk) ", 7),
+    (r"mix ", 7),
+    (r"(dis)?connect ", 5),
+    (r"(eat|flush|read) ", 2),
+    (r"(teleport|go) to ", 6),
+    (r"look (in|at) ", 4),
+    (r"wait1|look around", 8),
+    (r"wait$", 3),
+)
+
+
+class _Lab:
+    """Heat, burn, mix, cut and wire things; best where one can teleport."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def __call__(self, actions: Sequence[str], observation: str) -> str | None:
+        if observation.startswith("Ambiguous request"):
+            return self._source.choice(actions)
+        found = [([a for a in actions if re.match(p, a)], weight) for p, weight in _LAB]
+        groups = [(group, weight) for group, weight in found if group]
+        group = self._source.choices([g for g, _ in groups], [w for _, w in groups])[0]
+        return self._source.choice(group)
 
 
 class _Gold:

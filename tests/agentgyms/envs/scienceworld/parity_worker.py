@@ -20,7 +20,7 @@ import worker
 class _Lean(worker._Player):
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if "tree" in request:
-            return {"tree": json.loads(self._tree())}
+            return {"tree": json.loads(self._game.getObjectTree(""))}  # in the engine's order
         return super().answer(request)
 
     def _state(self, observation: str, request: dict[str, Any]) -> dict[str, Any]:
