@@ -24,8 +24,8 @@ U = TypeVar("U", bound=Hashable)
 
 # --- sets of objects, whose hashes are all the same ----------------------------------------------
 
-_START_BITS = 5
-_FIRST = {bits: slot(1, bits) for bits in range(_START_BITS, 20)}
+START_BITS = 5
+_FIRST = {bits: slot(1, bits) for bits in range(START_BITS, 20)}
 _SAFE = 13  # as many members never fill the first table
 
 
@@ -45,7 +45,7 @@ def settled(members: list[T]) -> list[T]:
     if len(members) <= _SAFE:
         return members
     ring: list[T] = []
-    bits, rest = _START_BITS, members
+    bits, rest = START_BITS, members
     while True:
         taken = _full(bits) - len(ring)
         if len(rest) < taken:
@@ -72,7 +72,7 @@ class ObjectSet(Generic[T]):
     def __init__(self, members: Iterable[T] = ()) -> None:
         """Add the members one by one."""
         self._ring: dict[T, None] = {}
-        self._bits = _START_BITS
+        self._bits = START_BITS
         self._shown: tuple[T, ...] | None = None
         for member in members:
             self.add(member)
@@ -135,8 +135,8 @@ class MutableSet(Generic[U]):
 
     def __init__(self, members: Iterable[U] = ()) -> None:
         """Add the members one by one."""
-        self._bits = _START_BITS
-        self._places: list[Any] = [None] * (1 << _START_BITS)
+        self._bits = START_BITS
+        self._places: list[Any] = [None] * (1 << START_BITS)
         self._known: set[U] = set()
         self.update(members)
 
