@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import sys
 import time
 import traceback
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
 from parity_traces import Recorder, Trace, find, gold, gold_file, path_of, record
+from trace_digests import packed
 
 from agentgyms.envs.scienceworld.engine import Game
 from agentgyms.envs.scienceworld.tasks import SPLITS, VARIATIONS, numbers
@@ -42,6 +44,9 @@ class Result(NamedTuple):
 def main() -> int:
     """Compare or record the games that the arguments name, and print a table."""
     arguments = _arguments()
+    if arguments.pack:
+        _pack(arguments)
+        return 0
     engine = Recorder()
     results: list[Result] = []
     for game, name, seed in _plan(arguments):
@@ -78,9 +83,21 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds from --seed on")
     parser.add_argument("--simplifications", default="")
     parser.add_argument("--record", action="store_true", help="record traces, compare nothing")
+    parser.add_argument("--pack", type=Path, help="write the cached traces as digests to a file")
     parser.add_argument("--cached", action="store_true", help="start no JVM")
     parser.add_argument("--stop", action="store_true", help="stop at the first difference")
     return parser.parse_args()
+
+
+def _pack(arguments: argparse.Namespace) -> None:
+    kept = {}
+    for game, name, seed in _plan(arguments):
+        trace = find(game, name, arguments.steps, seed)
+        if trace is not None:
+            kept[f"{game[0]}/{game[1]} {name}"] = packed(trace)
+    # A line a trace, so that a change of one shows.
+    lines = [f"{json.dumps(name)}: {json.dumps(trace)}" for name, trace in kept.items()]
+    arguments.pack.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def _plan(arguments: argparse.Namespace) -> Iterator[tuple[Game, str, int]]:

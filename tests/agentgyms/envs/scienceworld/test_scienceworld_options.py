@@ -1,4 +1,4 @@
-"""ScienceWorld without its engine: tasks, arguments, commands, goals, and messages."""
+"""ScienceWorld without an episode: tasks, arguments, commands, goals, and messages."""
 
 import re
 import sys
@@ -44,8 +44,7 @@ def test_families_restrict_the_tasks():
         ({"simplification": None}, "simplification must be"),
         ({"simplification": "noElectricalAction"}, "leaves 'power-component' without a solution"),
         ({"list_actions": 1}, "list_actions must be True or False"),
-        ({"engine": "own"}, "engine 'own' is unknown"),
-        ({"engine": None}, "is unknown"),
+        ({"engine": "jar"}, "engine 'jar' is unknown"),
     ],
 )
 def test_wrong_arguments_are_named(kwargs, message):
@@ -67,20 +66,20 @@ def test_without_the_package_the_message_names_the_command(monkeypatch):
     monkeypatch.delenv(engine.PYTHON_VARIABLE, raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(DependencyNotInstalled, match=r"pip install .*\[scienceworld\]"):
-        make().reset(seed=0)
+        make(engine="official").reset(seed=0)
 
 
 def test_without_java_the_message_says_where_it_was_looked_for(monkeypatch, tmp_path):
     monkeypatch.setenv(engine.PYTHON_VARIABLE, sys.executable + "x")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(DependencyNotInstalled, match="needs Java, none is in JAVA_HOME="):
-        make().reset(seed=0)
+        make(engine="official").reset(seed=0)
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
     java.chmod(0o755)
     with pytest.raises(DependencyNotInstalled, match="needs Java 11, .* is of version 8"):
-        make().reset(seed=0)
+        make(engine="official").reset(seed=0)
 
 
 def test_an_interpreter_without_the_package_is_named(monkeypatch, tmp_path):
@@ -94,10 +93,10 @@ def test_an_interpreter_without_the_package_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv(engine.PYTHON_VARIABLE, str(python))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(DependencyNotInstalled, match="has no scienceworld"):
-        make().reset(seed=0)
+        make(engine="official").reset(seed=0)
     python.write_text('#!/bin/sh\necho \'{"version": "1.1.0", "folder": ""}\'\n')
     with pytest.raises(DependencyNotInstalled, match=r"has scienceworld 1\.1\.0"):
-        make().reset(seed=0)
+        make(engine="official").reset(seed=0)
 
 
 FORMS = """
