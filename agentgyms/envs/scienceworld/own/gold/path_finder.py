@@ -99,11 +99,6 @@ class PathFinder:
         return _unknown(obj) if name is None else f"pick up {name}"
 
     @staticmethod
-    def action_look_around() -> str:
-        """Return the command that looks around."""
-        return "look around"
-
-    @staticmethod
     def obj_referent(obj: EnvObject) -> str:
         """Return the longest name of a thing."""
         return longest(obj.referents())

@@ -170,7 +170,7 @@ SAME: Final[dict[str, tuple[str, ...]]] = {
     "PollinationProperties": ("steps_until_fruiting_body_forms",),
     "LifeCycle": ("life_cycle_name",),
     # Stages count how long they have lasted, and nobody asks.
-    "LifeStage": ("_canonical_name", "_duration_ticks", "lifecycle", "obj", "stage_name"),
+    "LifeStage": ("_canonical_name", "lifecycle", "obj", "stage_name"),
     "GrowingStage": ("stage_duration",),
     "PlantStage": ("plant",),
     "ObjectSet": ("_shown",),

@@ -35,7 +35,6 @@ class GrowingStage(LifeStage):
 
     def tick(self) -> None:
         """Grow older by a tick."""
-        self.increment_duration()
         self.ticks_meeting_criteria += 1
         if self.next_stage is not None and self.ticks_meeting_criteria >= self.stage_duration:
             self.lifecycle.change_stage(self.next_stage)

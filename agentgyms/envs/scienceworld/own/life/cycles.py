@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class LifeStage:
     """One stage of a life cycle; `canonical_name`, if any, replaces stage and kind in names."""
 
-    __slots__ = ("_canonical_name", "_duration_ticks", "lifecycle", "obj", "stage_name")
+    __slots__ = ("_canonical_name", "lifecycle", "obj", "stage_name")
 
     def __init__(
         self, stage_name: str, obj: EnvObject, lifecycle: LifeCycle, canonical_name: str = ""
@@ -20,19 +20,6 @@ class LifeStage:
         self.obj = obj
         self.lifecycle = lifecycle
         self._canonical_name = canonical_name
-        self._duration_ticks = 0
-
-    def is_completed(self) -> bool:
-        """Say no: the real engine never completes a stage."""
-        return False
-
-    def duration(self) -> int:
-        """Return for how many ticks the stage has been active."""
-        return self._duration_ticks
-
-    def increment_duration(self) -> None:
-        """Count one more tick."""
-        self._duration_ticks += 1
 
     def canonical_name(self) -> str:
         """Return the name that a thing in this stage goes by, "" for none of its own."""
@@ -109,7 +96,6 @@ class DeathStage(LifeStage):
             # Its hidden terminals are among these, so they end up in the container too.
             for obj in self.obj.contained_objects_and_portals():
                 self.drop(obj, parent)
-        self.increment_duration()
 
     def drop(self, obj: EnvObject, parent: EnvObject) -> None:
         """Move one contained thing to the container."""

@@ -53,10 +53,6 @@ class GeneticTrait:
             return self.value_recessive
         raise ValueError(f"an allele is dominant or recessive, not {self.dominant_or_recessive!r}")
 
-    def is_dominant_value(self) -> bool:
-        """Say whether the allele is dominant."""
-        return self.dominant_or_recessive == self.DOMINANT
-
     def is_recessive_value(self) -> bool:
         """Say whether the allele is recessive."""
         return self.dominant_or_recessive == self.RECESSIVE
@@ -122,10 +118,6 @@ class ChromosomePair:
         if len(names) > 4:
             raise NotImplementedError("more than four traits")
         return names
-
-    def phenotype(self, trait_name: str) -> GeneticTrait | None:
-        """Return what shows of a trait."""
-        return self.phenotypes.get(trait_name)
 
     def phenotype_value(self, trait_name: str) -> str | None:
         """Return the value that shows of a trait."""

@@ -40,7 +40,6 @@ class SeedStage(PlantStage):
 
     def tick(self) -> None:
         """Count a tick if there are water and soil."""
-        self.increment_duration()
         water = self.check_container_has("water")
         if water is None or self.check_container_has("soil") is None:
             return
@@ -66,7 +65,6 @@ class GrowingPlantStage(PlantStage):
 
     def tick(self) -> None:
         """Check the needs, and grow unless one has been missing."""
-        self.increment_duration()
         water = self.check_container_has("water")
         stressed, sickly = self._drink(water)
         lacks_soil, sick_of_soil = self._root()
