@@ -169,7 +169,6 @@ SAME: Final[dict[str, tuple[str, ...]]] = {
     "ChromosomePair": ("phenotypes",),  # follow from the genes
     "PollinationProperties": ("steps_until_fruiting_body_forms",),
     "LifeCycle": ("life_cycle_name",),
-    # Stages count how long they have lasted, and nobody asks.
     "LifeStage": ("_canonical_name", "lifecycle", "obj", "stage_name"),
     "GrowingStage": ("stage_duration",),
     "PlantStage": ("plant",),
