@@ -14,6 +14,7 @@ from agentgyms.envs.scienceworld.own.commands.referents import BLANKS, all_uniqu
 from agentgyms.envs.scienceworld.own.goals.monitor import ObjMonitor
 from agentgyms.envs.scienceworld.own.house.building import mk_kitchen_environment
 from agentgyms.envs.scienceworld.own.jvm import JavaError
+from agentgyms.envs.scienceworld.own.keys.forks import fork
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 from agentgyms.envs.scienceworld.own.simplify import SimplifierProcessor
 from agentgyms.envs.scienceworld.own.tasks.maker import TaskMaker1
@@ -73,6 +74,10 @@ class Game:
         _, error = simplifier.parse_simplification_str(simplifications)
         simplifier.run_simplifications_initialization(self.universe)
         return error
+
+    def fork(self) -> Game:
+        """Return a game in the same state; neither game changes the other."""
+        return fork(self)
 
     # --- what the game tells ---
 

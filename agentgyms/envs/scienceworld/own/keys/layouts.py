@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -56,7 +55,6 @@ def layout_of(obj: Any) -> Layout:
     )
 
 
-@cache
 def class_names(kind: type) -> frozenset[str]:
     """Return the attributes for which a class has a value that its objects may change."""
     return frozenset(name for name in attributes.FOR_THINGS if _is_value(kind, name))
@@ -73,7 +71,6 @@ def _those(names: Iterable[str], known: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in known)
 
 
-@cache
 def state_names(kind: type) -> tuple[str, ...]:
     """Return the attributes of a class, other than those of objects, that are state."""
     return tuple(
@@ -90,3 +87,8 @@ def reader(names: tuple[str, ...]) -> Reader:
 
 def _nothing(obj: object) -> tuple[Any, ...]:  # noqa: ARG001
     return ()
+
+
+def slots_of(kind: type) -> tuple[str, ...]:
+    """Return all attributes of a class with slots."""
+    return tuple(name for base in kind.__mro__ for name in base.__dict__.get("__slots__", ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from agentgyms.envs.scienceworld.own.keys.layouts import Reader, class_code, reader, state_names
 from agentgyms.envs.scienceworld.own.life.animal_stages import GrowingStage
@@ -99,9 +99,11 @@ class PartEncoders(dict[type, PartEncoder]):
         return encoder
 
 
-PART_ENCODERS = PartEncoders(
+_KNOWN: dict[type, PartEncoder] = {kind: _simple(kind) for kind in _SIMPLE}
+
+PART_ENCODERS: Final = PartEncoders(
     {
-        **{kind: _simple(kind) for kind in _SIMPLE},
+        **_KNOWN,
         ElectricalConnectionProperties: _connections,
         ChromosomePair: _genes,
         PollinationProperties: _pollination,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from agentgyms.envs.scienceworld.own.commands.actions import Action
-from agentgyms.envs.scienceworld.own.goals.base import Goal
 from agentgyms.envs.scienceworld.own.goals.past import (
     GoalPastActionExamineObject,
     GoalPastActionReadObject,
@@ -25,11 +24,12 @@ PAST_GOALS: Final = (
     GoalPastActionUseObjectOnObject,
 )
 
+PastGoal = GoalPastActionExamineObject | GoalPastActionReadObject | GoalPastActionUseObjectOnObject
 Named = tuple[tuple[str, str], ...]
 """Places of an action's objects, each with the name that the goal looks for there."""
 
 
-def past_goals(game: Game) -> list[Goal]:
+def past_goals(game: Game) -> list[PastGoal]:
     """Return the goals of a game that look for actions; those reached may be reset."""
     goals = game._context.goal_sequence
     return [goal for goal in (*goals.subgoals, *goals.unordered) if isinstance(goal, PAST_GOALS)]
@@ -40,34 +40,26 @@ def past_of(game: Game, number: Number) -> Record:
     return tuple(_noted(goal, game, number) for goal in past_goals(game))
 
 
-def _noted(goal: Goal, game: Game, number: Number) -> Record | None:
+def _noted(goal: PastGoal, game: Game, number: Number) -> Record | None:
     """Return them for a goal, by their places; None for one that was not checked yet."""
-    assert isinstance(goal, PAST_GOALS)
     if goal.activated_at_step == -1:
         return None
     actions = game.agent.action_history_since(goal.activated_at_step)
     named = looked_for(goal)
-    found = {
-        (place, number(obj)) for place, obj in _objects(actions, goal.ACTION, named)
-    }
+    found = {(place, number(obj)) for place, obj in _objects(actions, goal.ACTION, named)}
     return tuple(sorted(found))
 
 
-def looked_for(goal: Goal) -> Named:
+def looked_for(goal: PastGoal) -> Named:
     """Return the names that a goal looks for, any of which reaches it."""
-    match goal:
-        case GoalPastActionExamineObject():
-            return (("obj", goal.name),)
-        case GoalPastActionReadObject():
-            return (("document", goal.name),)
-        case GoalPastActionUseObjectOnObject():
-            return (("device", goal.device), ("patient", goal.patient))
-    raise NotImplementedError(type(goal).__name__)
+    if isinstance(goal, GoalPastActionExamineObject):
+        return (("obj", goal.name),)
+    if isinstance(goal, GoalPastActionReadObject):
+        return (("document", goal.name),)
+    return (("device", goal.device), ("patient", goal.patient))
 
 
-def _objects(
-    actions: Iterable[Action], kind: str, named: Named
-) -> Iterator[tuple[str, EnvObject]]:
+def _objects(actions: Iterable[Action], kind: str, named: Named) -> Iterator[tuple[str, EnvObject]]:
     for action in actions:
         if type(action).__name__ == kind:
             for place, name in named:
