@@ -1,4 +1,4 @@
-"""Policies that choose the commands of recorded traces: random, directed, gold and mixed."""
+"""Policies that choose the commands of traces: random, loose, directed, gold, mixed and lab."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ def policy(name: str, seed: int, gold: Callable[[], Sequence[str]]) -> Policy:
     source = random.Random(f"{name}-{seed}")
     if name == "random":
         return _Random(source)
+    if name == "loose":
+        return _Loose(source)
     if name == "directed":
         return _Directed(source)
     if name == "gold":
@@ -78,6 +80,19 @@ class _Random:
         if source.random() < 0.4 or len(wanted) < 2:
             return source.choice(wanted) if wanted else "look around"
         return source.choice(source.choice(_by_verb(wanted)))
+
+
+class _Loose:
+    """Choose at random, but now and then an odd word, an ambiguous one or a wrong answer."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+        self._random, self._directed = _Random(source), _Directed(source)
+
+    def __call__(self, actions: Sequence[str], observation: str) -> str | None:
+        asked = observation.startswith("Ambiguous request")
+        chosen = self._directed if asked or self._source.random() < 0.15 else self._random
+        return chosen(actions, observation)
 
 
 class _Directed:

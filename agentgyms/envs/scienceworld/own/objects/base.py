@@ -251,6 +251,10 @@ class Terminal(EnvObject):
         self.parent_object = parent_object
         self.prop_electrical_connection = ElectricalConnectionProperties()
 
+    def is_idle(self) -> bool:
+        """Tell whether the terminal has neither a connection nor a voltage."""
+        return self.voltage is None and not self.prop_electrical_connection.connected_to
+
     def connections(self) -> Objects:
         """Return what the terminal is connected to."""
         return self.prop_electrical_connection.connections()

@@ -21,6 +21,8 @@ def unpolarized_electrical_conductivity_tick(
     first, second = obj.terminal1, obj.terminal2
     if first is None or second is None:
         return
+    if not activate_device_if_powered and first.is_idle() and second.is_idle():
+        return  # nothing is connected and nothing to clear
     material = obj.prop_material
     if not obj.is_electrical_component and not (
         material is not None and material.electrically_conductive

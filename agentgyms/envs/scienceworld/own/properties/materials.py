@@ -231,3 +231,11 @@ UnknownFrictionMaterialG: Final[Material] = unknown_friction("G", 0.3)
 UnknownFrictionMaterialH: Final[Material] = unknown_friction("H", 0.9)
 UnknownFrictionMaterialJ: Final[Material] = unknown_friction("J", 0.9)
 DefaultFrictionMaterialProp: Final[Material] = unknown_friction("J", 0.5)
+
+# Each class has the name that it is known by here, so that a game can be pickled.
+for _name, _value in list(globals().items()):
+    if isinstance(_value, type) and issubclass(_value, MaterialProperties):
+        _value.__name__ = _value.__qualname__ = _name
+        _value.__module__ = (
+            MaterialProperties.__module__ if _name == "MaterialProperties" else __name__
+        )
