@@ -61,6 +61,8 @@ def policy(name: str, seed: int, gold: Callable[[], Sequence[str]]) -> Policy:
         return _Loose(source)
     if name == "directed":
         return _Directed(source)
+    if name == "odd":
+        return _Odd(source)
     if name == "gold":
         return _Gold(gold())
     if name == "mixed":
@@ -138,6 +140,45 @@ class _Directed:
             return action.upper() if source.random() < 0.3 else action.replace(" ", " the ", 1)
         joiner = source.choice([" to ", " in ", " into ", " on ", " with "])
         return re.sub(r" (to|into|on|in) ", joiner, action, count=1)
+
+
+class _Odd(_Directed):
+    """Say most things in other words, or wrongly."""
+
+    def __call__(self, actions: Sequence[str], observation: str) -> str | None:
+        chance = self._source.random()
+        if observation.startswith("Ambiguous request") or chance < 0.2 or not actions:
+            return super().__call__(actions, observation)
+        if chance < 0.3:
+            return self._source.choice(_ODD)
+        wanted = [a for a in actions if not a.startswith(("focus on", "reset"))]
+        action = self._source.choice(self._source.choice(_by_verb(wanted)))
+        return self._garbled(action) if chance < 0.65 else self._blurred(action)
+
+    def _garbled(self, action: str) -> str:
+        """Return an action with wrong letters, blanks or words."""
+        source, word = self._source, verb(action)
+        rest = action[len(word) :].strip()
+        names = [name for name in re.split(r" (?:to|in|into|on) ", rest) if name]
+        name = source.choice(names) if names else "object"
+        return source.choice(
+            [
+                f"{word} {name} {name}",
+                f"{word}{rest}",
+                f"{word} {name}",
+                f"{word} {name}s",
+                f"{word} the {name} in the {source.choice(rest.split() or ['object'])}",
+                f"{word} object",
+                f"{word} {source.choice(['substance', 'device', 'door', 'terminal', 'drain'])}",
+                f"{source.choice(VERBS)} {rest}",
+                f"{source.choice(VERBS)} {name} {source.choice(['in', 'on', 'to', 'with'])} {name}",
+                f"  {action.upper()}  ",
+                action[:-1],
+                f"{action} now",
+                action.replace(" ", "  "),
+                f"the {action} a",
+            ]
+        )
 
 
 _LAB: Final = (
