@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentgyms.envs.scienceworld.own.commands.actions import Action
 from agentgyms.envs.scienceworld.own.commands.context import Context
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject, Terminal
-from agentgyms.envs.scienceworld.own.objects.electrical import (
+from agentgyms.envs.scienceworld.own.objects.circuits.parts import (
     PolarizedElectricalComponent,
     UnpolarizedElectricalComponent,
 )

@@ -14,7 +14,7 @@ from agentgyms.envs.scienceworld.own.goals.base import (
     SightGoal,
 )
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-from agentgyms.envs.scienceworld.own.objects.electrical import (
+from agentgyms.envs.scienceworld.own.objects.circuits.parts import (
     Generator,
     LightBulb,
     PolarizedElectricalComponent,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentgyms.envs.scienceworld.own.gold.path_finder import PathFinder
 from agentgyms.envs.scienceworld.own.gold.solver import Solver, holder_of, is_solid
-from agentgyms.envs.scienceworld.own.objects.electrical import Wire
+from agentgyms.envs.scienceworld.own.objects.circuits.parts import Wire
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.gold.running import Runner

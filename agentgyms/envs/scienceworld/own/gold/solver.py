@@ -11,7 +11,7 @@ from agentgyms.envs.scienceworld.own.gold.running import (
     current_agent_location,
     run_action_sequence,
 )
-from agentgyms.envs.scienceworld.own.objects.electrical import (
+from agentgyms.envs.scienceworld.own.objects.circuits.parts import (
     PolarizedElectricalComponent,
     UnpolarizedElectricalComponent,
 )

@@ -6,6 +6,7 @@ from agentgyms.envs.scienceworld.own.life.bees import Bee
 from agentgyms.envs.scienceworld.own.life.food import OrangeJuice, Potato
 from agentgyms.envs.scienceworld.own.life.fruits import Apple, Banana, Orange
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+from agentgyms.envs.scienceworld.own.objects.circuits.parts import Battery, LightBulb, Switch, Wire
 from agentgyms.envs.scienceworld.own.objects.containers import (
     BookShelf,
     CeramicCup,
@@ -19,7 +20,6 @@ from agentgyms.envs.scienceworld.own.objects.containers import (
 )
 from agentgyms.envs.scienceworld.own.objects.cooling import Freezer, Fridge, UltraColdFreezer
 from agentgyms.envs.scienceworld.own.objects.devices import Axe, StopWatch, Thermometer
-from agentgyms.envs.scienceworld.own.objects.electrical import Battery, LightBulb, Switch, Wire
 from agentgyms.envs.scienceworld.own.objects.furniture import (
     Bed,
     BeeHive,

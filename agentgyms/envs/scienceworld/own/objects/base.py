@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from agentgyms.envs.scienceworld.own.objects.tree import Objects, TreeNode
-from agentgyms.envs.scienceworld.own.objects.words import plain_words
 from agentgyms.envs.scienceworld.own.properties.electrical import ElectricalConnectionProperties
 from agentgyms.envs.scienceworld.own.properties.simple import MoveableProperties
-from agentgyms.envs.scienceworld.own.sets import FrozenSet
+from agentgyms.envs.scienceworld.own.sets import FrozenSet, MutableSet
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.properties.material import MaterialProperties
@@ -108,7 +107,7 @@ class EnvObject(TreeNode):
 
     def referents(self) -> FrozenSet[str]:
         """Return the words that mean this object."""
-        return plain_words(self.name, self.descript_name())
+        return MutableSet(("object", self.name, self.descript_name())).frozen()
 
     def referents_from(self, perspective_container: EnvObject) -> FrozenSet[str]:
         """Return the words that mean this object where one stands; portals look at the place."""

@@ -22,10 +22,7 @@ from agentgyms.envs.scienceworld.own.goals.wires import (
 )
 from agentgyms.envs.scienceworld.own.life.fruits import Apricot
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-from agentgyms.envs.scienceworld.own.objects.containers import GlassJar, MetalPot
-from agentgyms.envs.scienceworld.own.objects.devices import Shovel
-from agentgyms.envs.scienceworld.own.objects.documents import EXCERPTS, Book
-from agentgyms.envs.scienceworld.own.objects.electrical import (
+from agentgyms.envs.scienceworld.own.objects.circuits.parts import (
     Battery,
     ElectricBuzzer,
     ElectricMotor,
@@ -35,6 +32,9 @@ from agentgyms.envs.scienceworld.own.objects.electrical import (
     SolarPanel,
     WindGenerator,
 )
+from agentgyms.envs.scienceworld.own.objects.containers import GlassJar, MetalPot
+from agentgyms.envs.scienceworld.own.objects.devices import Shovel
+from agentgyms.envs.scienceworld.own.objects.documents import EXCERPTS, Book
 from agentgyms.envs.scienceworld.own.objects.misc import (
     AluminumFoil,
     ForkMetal,

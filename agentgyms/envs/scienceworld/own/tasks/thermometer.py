@@ -21,8 +21,8 @@ from agentgyms.envs.scienceworld.own.goals.places import (
 )
 from agentgyms.envs.scienceworld.own.jvm import double_text
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+from agentgyms.envs.scienceworld.own.objects.circuits.parts import Wire
 from agentgyms.envs.scienceworld.own.objects.devices import Thermometer
-from agentgyms.envs.scienceworld.own.objects.electrical import Wire
 from agentgyms.envs.scienceworld.own.objects.misc import ForkMetal
 from agentgyms.envs.scienceworld.own.objects.substances import (
     SodiumChloride,

@@ -9,13 +9,13 @@ from agentgyms.envs.scienceworld.own.objects.base import (
     EnvObject,
     Terminal,
 )
-from agentgyms.envs.scienceworld.own.objects.components import (
+from agentgyms.envs.scienceworld.own.objects.circuits.components import (
     Anode,
     Cathode,
     PolarizedElectricalComponent,
     UnpolarizedElectricalComponent,
 )
-from agentgyms.envs.scienceworld.own.objects.generators import (
+from agentgyms.envs.scienceworld.own.objects.circuits.generators import (
     Battery,
     GasGenerator,
     Generator,

@@ -12,7 +12,7 @@ from agentgyms.envs.scienceworld.own.objects.base import (
     VOLTAGE_GROUND,
     Terminal,
 )
-from agentgyms.envs.scienceworld.own.objects.components import PolarizedElectricalComponent
+from agentgyms.envs.scienceworld.own.objects.circuits.components import PolarizedElectricalComponent
 from agentgyms.envs.scienceworld.own.properties.simple import (
     IsActivableDeviceOff,
     IsActivableDeviceOn,
