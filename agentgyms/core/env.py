@@ -270,8 +270,10 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         """
         if self._episode is None:
             raise ResetNeeded("share_state was called before the first reset: call reset() first")
-        saved = self.save()
-        engine = None if saved is None else EngineState(saved, self.tasks, self._task, self._goal)
+        saved, lent = self.save(), self.lend()
+        engine = None
+        if saved is not None or lent is not None:
+            engine = EngineState(saved, lent, self.tasks, self._task, self._goal)
         generator = self.np_random
         return SharedState(
             self._identity(),
@@ -292,8 +294,11 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
             return self.restore(shared.snapshot)
         self._episode = None  # from here on the running episode is lost
         self._tasks, self._task, self._goal = engine.tasks, engine.task, engine.goal
-        states.load_engine(self._world, engine.task, states.json_copy(engine.saved))
-        states.check_loaded(self._world, engine.saved)
+        if engine.lent is not None:
+            self.copy_engine(engine.lent)
+        else:
+            states.load_engine(self._world, engine.task, states.json_copy(engine.saved))
+            states.check_loaded(self._world, engine.saved)
         if shared.generator_state is None:
             self.np_random = randomness.copied(shared.generator)
         else:

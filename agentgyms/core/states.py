@@ -24,9 +24,10 @@ _CARRIED: Final = ("spec", "work_limit_s", "observation_space", "action_space")
 
 
 class EngineState(NamedTuple):
-    """The engine's state as `save` returned it, and the tasks, task and goal that it belongs to."""
+    """The engine's state as `save` and `lend` returned it, with its tasks, task and goal."""
 
     saved: Any
+    lent: Any
     tasks: TaskSet
     task: Task
     goal: str

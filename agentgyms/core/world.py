@@ -96,6 +96,17 @@ class WorldDefaults:
         """
         return None
 
+    def lend(self) -> Any:
+        """Return what `copy_engine` of environments in this process copies, or None.
+
+        It may change with the next turn: forks that can be copied need no JSON and no replay.
+        """
+        return None
+
+    def copy_engine(self, lent: Any) -> None:
+        """Take over a copy of the episode that `lend` of an equal environment returned."""
+        raise NotImplementedError(f"{type(self).__name__} has lend but no copy_engine")
+
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of each expert, by kind; `"best"` knows the true state.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -152,6 +152,16 @@ class ScienceWorldEnv(TextEnv):
         """Give the JVM to the episodes of others."""
         self._jar.close()
         self._own.close()
+
+    def lend(self) -> Self | None:
+        """Return this environment if our engine plays, whose games can be copied."""
+        return self if self._engine is self._own else None
+
+    def copy_engine(self, lent: Self) -> None:
+        """Take over a copy of the game of another environment."""
+        self._game, self._played, self._points = lent._game, list(lent._played), lent._points
+        self._last, self._engine = lent._last, self._own
+        self._own.copy_game(lent._own)
 
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of the gold path, whose actions may stand among others."""

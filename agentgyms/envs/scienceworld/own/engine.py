@@ -31,6 +31,11 @@ class Engine:
         assert self._world is not None, "load comes before step"
         return self._answer(self._world.step(action))
 
+    def copy_game(self, other: Engine) -> None:
+        """Play on a copy of another engine's game."""
+        assert other._world is not None, "load comes before copy_game"
+        self._world, self._listing = other._world.fork(), other._listing
+
     def close(self) -> None:
         """Forget the game."""
         self._world = None

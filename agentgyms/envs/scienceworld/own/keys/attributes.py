@@ -14,6 +14,7 @@ PLAIN: Final = (
     "contents",
     "subject",
     "artist",
+    "author",
     "angle_deg",
     "additional_name",
     "stopwatch_cur_time",
