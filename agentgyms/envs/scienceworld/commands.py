@@ -78,6 +78,16 @@ def canonical(action: str) -> str:
     return " ".join(action.lower().split())
 
 
+def in_tools_words(command: str) -> str:
+    """Return a command of the engine's own paths as the tools word it; it means the same."""
+    verb, _, rest = command.partition(" ")
+    if verb == "drop":
+        return f"put down {rest}"
+    if verb == "pour" and " into " not in rest:
+        return "pour {} into {}".format(*rest.rsplit(" in ", 1))
+    return command
+
+
 def fault(action: str) -> str:
     """Return why a text is no command that the engine should get, or ""."""
     if len(action) > LONGEST:

@@ -13,7 +13,14 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.envs.scienceworld import engine as jar
 from agentgyms.envs.scienceworld import tasks
-from agentgyms.envs.scienceworld.commands import AMBIGUOUS, TOOLS, canonical, fault, judge
+from agentgyms.envs.scienceworld.commands import (
+    AMBIGUOUS,
+    TOOLS,
+    canonical,
+    fault,
+    in_tools_words,
+    judge,
+)
 from agentgyms.envs.scienceworld.goals import atoms
 from agentgyms.envs.scienceworld.own import engine as own
 
@@ -48,9 +55,9 @@ class ScienceWorldEnv(TextEnv):
 
     `info["atoms"]` are the task's goals: `goal 0: ...` in their order, and `optional 0: ...`.
     `info["metrics"]`: `points`; `moves`, the engine's time, of which `wait` takes eleven.
-    `info["state_key"]` is that of the whole state in our engine, but for the time. In the real one it
-    is that of all objects with the properties that it shows, the goals, the time, and the state of
-    its generator; counters that it hides, such as the age of a plant, are not part of it.
+    `info["state_key"]` is that of the whole state in our engine, but for the time. In the real one
+    it is that of all objects with the properties that it shows, the goals, the time, and the state
+    of its generator; counters that it hides, such as a plant's age, are not part of it.
 
     | split | variations |
     |---|---|
@@ -166,7 +173,7 @@ class ScienceWorldEnv(TextEnv):
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of the gold path, whose actions may stand among others."""
         module = jar if self._game[0] in self._on_jar else own
-        path, at = module.gold_path(self._game), 0
+        path, at = [in_tools_words(action) for action in module.gold_path(self._game)], 0
         for action in self._played:
             at += at < len(path) and action == canonical(path[at])
         return {"best": path[at] if at < len(path) else "look around"}

@@ -10,7 +10,7 @@ from gymnasium.error import DependencyNotInstalled
 from agentgyms.core.errors import BadOption, UnknownSplit
 from agentgyms.core.outcome import Feedback
 from agentgyms.envs.scienceworld import engine, tasks
-from agentgyms.envs.scienceworld.commands import TOOLS, canonical, fault, judge
+from agentgyms.envs.scienceworld.commands import TOOLS, canonical, fault, in_tools_words, judge
 from agentgyms.envs.scienceworld.goals import atoms
 
 ENV_ID = "agentgyms/ScienceWorld-v0"
@@ -147,6 +147,12 @@ Unordered and Optional Subgoals:
 -----
 0\ttrue\t                   GoalObjectInContainer\tPick up object
 """
+
+
+def test_paths_are_told_in_the_tools_words():
+    assert in_tools_words("drop black wire") == "put down black wire"
+    assert in_tools_words("pour cup in art studio in jug") == "pour cup in art studio into jug"
+    assert in_tools_words("pour cup into jug") == "pour cup into jug"
 
 
 def test_goals_are_atoms():

@@ -226,8 +226,7 @@ class EnvObject(TreeNode):
         turn = self.world.turn
         if self._turn == turn:
             return False
-        pass_time(self)
-        for obj in self.ticking_objects():
+        for obj in pass_time(self):
             obj.tick()
         if self._portals is not None:
             for portal in self._portals.items():

@@ -21,8 +21,6 @@ def unpolarized_electrical_conductivity_tick(
     first, second = obj.terminal1, obj.terminal2
     if first is None or second is None:
         return
-    if not activate_device_if_powered and first.is_idle() and second.is_idle():
-        return  # nothing is connected and nothing to clear
     material = obj.prop_material
     if not obj.is_electrical_component and not (
         material is not None and material.electrically_conductive
@@ -30,8 +28,7 @@ def unpolarized_electrical_conductivity_tick(
         if first.voltage is not None or second.voltage is not None:
             first.voltage = second.voltage = None
         return
-    wired = first.connections() and second.connections()
-    if obj.electrical_role == _VOLTAGE_USER and (activate_device_if_powered or wired):
+    if obj.electrical_role == _VOLTAGE_USER:
         _charge(obj, first, second, activate_device_if_powered)
 
 

@@ -51,9 +51,11 @@ def heat_transfer_touching_objects(obj1: EnvObject, obj2: EnvObject) -> None:
 
 def heat_transfer_within(around: MaterialProperties, inside: Sequence[MaterialProperties]) -> None:
     """Let heat flow between a container and each of the things in it."""
+    warmth = around.temperature_c
     for inner in inside:
-        if inner.temperature_c != around.temperature_c:
+        if inner.temperature_c != warmth:
             _exchange(around, inner)
+            warmth = around.temperature_c
 
 
 def heat_transfer_touching(things: Sequence[MaterialProperties]) -> None:

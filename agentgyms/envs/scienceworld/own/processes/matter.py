@@ -13,9 +13,10 @@ def change_of_state(obj: EnvObject, force_name_update: bool = False) -> None:
     material = obj.prop_material
     if material is None:
         return
-    if material.temperature_c < material.melting_point:
+    warmth = material.temperature_c
+    if warmth < material.melting_point:
         state = "solid"
-    elif material.temperature_c > material.boiling_point:
+    elif warmth > material.boiling_point:
         state = "gas"
     else:
         state = "liquid"
