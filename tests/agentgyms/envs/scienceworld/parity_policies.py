@@ -6,6 +6,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 VERBS: Final = (
@@ -47,6 +48,7 @@ Policy = Callable[[Sequence[str], str], str | None]
 """Choose a command from the valid actions and the observation; None ends the trace."""
 
 
+@lru_cache(maxsize=1 << 16)
 def verb(action: str) -> str:
     """Return the verb of a valid action."""
     return next((v for v in VERBS if action == v or action.startswith(v + " ")), action)
