@@ -7,8 +7,7 @@ CONSTRAINTS ?= constraints.txt
 BIN := $(VENV)/bin
 # The program uv, which installs in a tenth of the time; pip where it is empty.
 UV ?=
-# $(call venv,FOLDER) makes an environment, $(call install,FOLDER) is the command that installs into it.
-venv = $(PYTHON) -m venv $(if $(UV),--without-pip) $(1)
+# $(call install,FOLDER) is the command that installs into an environment.
 install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile)
 PIP = $(call install,$(VENV)) -c $(CONSTRAINTS)
 # A folder of official ALFWorld games for `make train`, the generated ones if empty.
@@ -118,12 +117,12 @@ $(VENV)/fuzz.stamp: $(VENV)/test.stamp
 	@touch $@
 
 $(OFFICIAL)/stamp: requirements-alfworld.txt
-	$(call venv,$(OFFICIAL))
+	$(PYTHON) -m venv $(OFFICIAL)
 	$(call install,$(OFFICIAL)) -r requirements-alfworld.txt
 	@touch $@
 
 $(APPWORLD)/stamp: requirements-appworld.txt
-	$(call venv,$(APPWORLD))
+	$(PYTHON) -m venv $(APPWORLD)
 	$(call install,$(APPWORLD)) -r requirements-appworld.txt
 	APPWORLD_CACHE=$(CURDIR)/$(APPWORLD)/cache $(APPWORLD)/bin/python -m appworld.cli install >/dev/null
 	@touch $@
@@ -134,24 +133,24 @@ $(TAU2)/stamp: requirements-tau2.txt
 	@touch $@
 
 $(SCIENCEWORLD)/stamp: requirements-scienceworld.txt
-	$(call venv,$(SCIENCEWORLD))
+	$(PYTHON) -m venv $(SCIENCEWORLD)
 	$(call install,$(SCIENCEWORLD)) --no-deps -r requirements-scienceworld.txt
 	@touch $@
 
 $(SOTOPIA)/stamp: requirements-sotopia.txt
-	$(call venv,$(SOTOPIA))
+	$(PYTHON) -m venv $(SOTOPIA)
 	$(call install,$(SOTOPIA)) -r requirements-sotopia.txt
 	@touch $@
 
 $(PEERS)/stamp: requirements-peers.txt
-	$(call venv,$(PEERS))
+	$(PYTHON) -m venv $(PEERS)
 	$(call install,$(PEERS)) -r requirements-peers.txt
 	@touch $@
 
 # openapi-typescript and opencode need Node.js; without npm their tests are skipped.
 NODE := openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3 @types/node@24.0.0 opencode-ai@1.18.33
 $(ADAPTERS)/stamp: requirements-adapters.txt
-	$(call venv,$(ADAPTERS))
+	$(PYTHON) -m venv $(ADAPTERS)
 	$(call install,$(ADAPTERS)) --no-deps -r requirements-adapters.txt
 	@mkdir -p $(ADAPTERS)/node
 	! command -v npm >/dev/null || npm install --silent --no-save --prefix $(ADAPTERS)/node $(NODE) \
@@ -159,7 +158,7 @@ $(ADAPTERS)/stamp: requirements-adapters.txt
 	@touch $@
 
 $(DEPLOY)/stamp: requirements-deploy.txt
-	$(call venv,$(DEPLOY))
+	$(PYTHON) -m venv $(DEPLOY)
 	$(call install,$(DEPLOY)) -r requirements-deploy.txt
 	@touch $@
 
@@ -172,17 +171,17 @@ $(TRL)/stamp: requirements-trl.txt | $(VENV)/test.stamp
 	@touch $@
 
 $(VERL)/stamp: requirements-verl.txt pyproject.toml
-	$(call venv,$(VERL))
+	$(PYTHON) -m venv $(VERL)
 	$(call install,$(VERL)) -r requirements-verl.txt -e '.[harness]'
 	@touch $@
 
 $(MUTANTS)/stamp: requirements-mutants.txt
-	$(call venv,$(MUTANTS))
+	$(PYTHON) -m venv $(MUTANTS)
 	$(call install,$(MUTANTS)) -r requirements-mutants.txt
 	@touch $@
 
 $(DOCS)/stamp: requirements-docs.txt
-	$(call venv,$(DOCS))
+	$(PYTHON) -m venv $(DOCS)
 	$(call install,$(DOCS)) -r requirements-docs.txt
 	@touch $@
 
