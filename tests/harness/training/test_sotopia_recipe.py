@@ -128,6 +128,7 @@ def test_the_papers_recipe_finds_the_benchmark():
 def test_the_goal_rises_on_tasks_that_were_never_played(tmp_path):
     """The goals are a program's, and so they are called."""
     settings = ["run.seed=1", "run.threads=1", "run.steps=12", "eval.every=0"]
+    settings += ["rollout.tasks_per_step=12"]
     setup.start(load(tmp_path, *settings)).run()
     records = metrics.read(tmp_path / "run")
     first, last = [r["eval/valid/score"] for r in records if "eval/valid/score" in r]

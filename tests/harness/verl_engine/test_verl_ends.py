@@ -71,7 +71,7 @@ def cluster():
 def without_a_worker(cluster, servers, tmp_path_factory):
     """A run in that cluster: one of its servers dies, then a worker."""
     place, (address, ray) = tmp_path_factory.mktemp("ends"), cluster
-    own = ("run.steps=16", "run.keep_rollouts=1", "checkpoint.every=1", "checkpoint.keep=20")
+    own = ("run.steps=12", "run.keep_rollouts=1", "checkpoint.every=1", "checkpoint.keep=20")
     own = (*own, "rollout.tasks_per_step=2", "optimizer.mini_batches=1")
     own = (*own, f"env.kwargs.url={json.dumps(servers.urls)}", "env.kwargs.patience={lost_s=1}")
     training = Training(place / "run", command(place, "run", *own, address=address))
@@ -136,10 +136,10 @@ def test_a_full_object_store_ends_the_run(without_room):
 
 def test_the_run_goes_on_after_each_of_them(without_room):
     before, _ = without_room
-    assert before.saved < 16
+    assert before.saved < 12
     training = before.resume()
     assert training.process.wait() == 0, training.told[-6000:]
     steps = [one["step"] for one in metrics.read(training.folder) if "update/loss" in one]
-    assert steps == list(range(1, 17))
+    assert steps == list(range(1, 13))
     settings = json.loads((training.folder / "verl.json").read_text())
-    assert settings["trainer.total_training_steps"] == 16
+    assert settings["trainer.total_training_steps"] == 12
