@@ -21,7 +21,17 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
-from parity_traces import Recorder, Trace, find, gold, gold_file, path_of, record
+from parity_traces import (
+    CACHE,
+    Recorder,
+    Trace,
+    find,
+    gold,
+    gold_file,
+    path_of,
+    read,
+    record,
+)
 from trace_digests import packed
 
 from agentgyms.envs.scienceworld.engine import Game
@@ -49,7 +59,9 @@ def main() -> int:
         return 0
     engine = Recorder()
     results: list[Result] = []
-    for game, name, seed in _plan(arguments):
+    if arguments.policy == "kept":
+        results += [compare(read(file), file.name) for file in _kept(arguments)]
+    for game, name, seed in () if results else _plan(arguments):
         if name == "path":
             results += _paths(engine, game, arguments)
             continue
@@ -85,6 +97,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--record", action="store_true", help="record traces, compare nothing")
     parser.add_argument("--pack", type=Path, help="write the cached traces as digests to a file")
     parser.add_argument("--cached", action="store_true", help="start no JVM")
+    parser.add_argument("--share", default="0/1", help="of the traces kept, such as 0/4")
     parser.add_argument("--stop", action="store_true", help="stop at the first difference")
     return parser.parse_args()
 
@@ -101,12 +114,7 @@ def _pack(arguments: argparse.Namespace) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> Iterator[tuple[Game, str, int]]:
-    wanted = arguments.tasks
-    tasks = [
-        name for name in VARIATIONS
-        if wanted == ["all"] or any(name == w or (name.startswith(w) and w not in VARIATIONS)
-                                    for w in wanted)
-    ]  # fmt: skip
+    tasks = _tasks(arguments)
     depth = max((len(_chosen(task, arguments.variations)) for task in tasks), default=0)
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         for place in range(depth):  # the first variations of all tasks come first
@@ -117,6 +125,24 @@ def _plan(arguments: argparse.Namespace) -> Iterator[tuple[Game, str, int]]:
                         name not in ("gold", "path") or seed == arguments.seed
                     ):
                         yield (task, chosen[place], arguments.simplifications), name, seed
+
+
+def _tasks(arguments: argparse.Namespace) -> list[str]:
+    wanted = arguments.tasks
+    if wanted == ["all"]:
+        return list(VARIATIONS)
+    return [
+        name
+        for name in VARIATIONS
+        if any(name == w or (name.startswith(w) and w not in VARIATIONS) for w in wanted)
+    ]
+
+
+def _kept(arguments: argparse.Namespace) -> Iterator[Path]:
+    """Return the files of all traces of the tasks, in a share of them such as 0/4."""
+    part, _, parts = arguments.share.partition("/")
+    files = [file for task in _tasks(arguments) for file in sorted((CACHE / task).glob("*.gz"))]
+    yield from files[int(part) :: int(parts)]
 
 
 def _chosen(task: str, text: str) -> list[int]:

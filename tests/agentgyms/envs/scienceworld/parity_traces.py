@@ -70,8 +70,11 @@ def path_of(game: Game, name: str, steps: int, seed: int) -> Path:
 def find(game: Game, name: str, steps: int, seed: int) -> Trace | None:
     """Return a trace that was recorded earlier."""
     file = path_of(game, name, steps, seed)
-    if not file.exists():
-        return None
+    return read(file) if file.exists() else None
+
+
+def read(file: Path) -> Trace:
+    """Return the trace in a file."""
     with gzip.open(file, "rt", encoding="utf-8") as stream:
         told = json.load(stream)
     answers: list[Answer] = []
