@@ -18,6 +18,7 @@ import random
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -98,23 +99,24 @@ def _arguments() -> argparse.Namespace:
 def _plans(arguments: argparse.Namespace) -> Iterator[Plan]:
     """Return the games to play: breadth first, and again those that differed, if wanted."""
     end = time.monotonic() + 60 * arguments.minutes
-    known = _read(arguments.results)
     tasks = [t for t in VARIATIONS if not arguments.tasks or t.startswith(tuple(arguments.tasks))]
     if arguments.again:
-        yield from (p for p, line in known.items() if line["difference"] and p.task in tasks)
+        results = _read(arguments.results).items()
+        yield from (plan for plan, line in results if line["difference"] and plan.task in tasks)
         return
-    missing = dict.fromkeys(tasks, arguments.steps)
-    for turn in range(100 * arguments.steps):
-        if not any(left > 0 for left in missing.values()):
+    for turn in range(10 * arguments.steps // arguments.length):  # many, where games end early
+        known = _read(arguments.results)
+        done = Counter[str]()
+        for plan, line in known.items():
+            done[plan.task] += line["steps"]
+        left = [task for task in tasks if done[task] < arguments.steps]
+        if not left:
             return
-        for task in (task for task, left in missing.items() if left > 0):
-            plan = _plan(task, turn)
+        for plan in (_plan(task, turn) for task in left):
+            if time.monotonic() > end:
+                return
             if plan not in known:
-                if time.monotonic() > end:
-                    return
                 yield plan
-                known[plan] = _read(arguments.results).get(plan, {"steps": arguments.length})
-            missing[task] -= known[plan]["steps"]
 
 
 def _plan(task: str, turn: int) -> Plan:
@@ -176,12 +178,12 @@ def _turn(own: Game, command: str, listed: bool) -> list[str]:
 
 def _keep(played: Played, answer: Future[list[list[str]]], code: str, results: Path) -> None:
     """Write a line with the game's result."""
-    theirs, difference = answer.result(), played.raised
+    theirs, difference, steps = answer.result(), played.raised, len(played.turns) - 1
     for number, (mine, real) in enumerate(zip(played.turns, theirs, strict=False)):
         if mine != real:
             difference = f"turn {number}: {played.commands[number]!r}: {_short(real, mine)}"
+            steps = max(0, number - 1)
             break
-    steps = len(played.turns) - 1
     told: dict[str, Any] = {**played.plan._asdict(), "steps": steps}
     told |= {"listed": steps // LISTED + 1, "difference": difference, "code": code}
     with results.open("a", encoding="utf-8") as stream:
