@@ -14,6 +14,7 @@ PLAIN: Final = (
     "contents",
     "subject",
     "artist",
+    "sandwich_type",
     "author",
     "angle_deg",
     "additional_name",

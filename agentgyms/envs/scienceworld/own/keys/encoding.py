@@ -24,7 +24,7 @@ from agentgyms.envs.scienceworld.own.sets import START_BITS, ObjectSet
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.commands.parser import InputMatch
-    from agentgyms.envs.scienceworld.own.game import Game
+    from agentgyms.envs.scienceworld.own.state import GameState
 
 _VERSION: Final = 2  # of marshal: without references, so that equal values give equal bytes
 
@@ -54,7 +54,7 @@ class Numbers(dict[EnvObject | None, int]):
         return number
 
 
-def state_bytes(game: Game) -> bytes:
+def state_bytes(game: GameState) -> bytes:
     """Return the state of a game; games with equal bytes go on alike after equal commands."""
     numbers = Numbers()
     number = numbers.__getitem__
@@ -66,7 +66,7 @@ def state_bytes(game: Game) -> bytes:
     return marshal.dumps(out, _VERSION)
 
 
-def digest(game: Game) -> str:
+def digest(game: GameState) -> str:
     """Return the state of a game as a short text."""
     return blake2b(state_bytes(game), digest_size=16).hexdigest()
 
@@ -74,7 +74,7 @@ def digest(game: Game) -> str:
 # --- what a game has one of ----------------------------------------------------------------------
 
 
-def _game(game: Game, number: Number) -> Record:
+def _game(game: GameState, number: Number) -> Record:
     world, maker = game.world, game._maker
     return (
         maker.task_name,
@@ -98,7 +98,7 @@ def _question(matches: tuple[InputMatch, ...] | None, number: Number) -> Record 
     )
 
 
-def _goals(game: Game, number: Number) -> Record:
+def _goals(game: GameState, number: Number) -> Record:
     context = game._context
     goals = context.goal_sequence
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentgyms.envs.scienceworld.own.commands.actions import Action
 from agentgyms.envs.scienceworld.own.commands.context import Context
@@ -23,7 +23,9 @@ from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskObject
 from agentgyms.envs.scienceworld.own.world import World
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.game import Game
+    from agentgyms.envs.scienceworld.own.state import GameState
+
+G = TypeVar("G", bound="GameState")
 
 _NEW: Final = object.__new__
 _COPIERS: Final[dict[type, ObjectCopier]] = {}
@@ -50,7 +52,7 @@ class _Twins(dict[Any, Any]):
         return twin
 
 
-def fork(game: Game) -> Game:
+def fork(game: G) -> G:
     """Return a game in the same state; neither game changes the other."""
     twins = _Twins()
     new = _NEW(type(game))
@@ -90,7 +92,7 @@ def _world(world: World) -> World:
     return new
 
 
-def _focus(game: Game, twins: Twins) -> ObjMonitor:
+def _focus(game: GameState, twins: Twins) -> ObjMonitor:
     new = ObjMonitor()
     new._focus = twins[game._context.obj_monitor._focus]
     return new
@@ -137,7 +139,7 @@ _DONE: Final = Action("", {})
 """The action that stands for one that no goal looks for."""
 
 
-def _past(game: Game, twins: Twins) -> list[Action]:
+def _past(game: GameState, twins: Twins) -> list[Action]:
     """Return the agent's past actions, of which only those matter that goals look for."""
     kinds = {goal.ACTION for goal in past_goals(game)}
     actions = game.agent._action_history

@@ -16,7 +16,7 @@ from agentgyms.envs.scienceworld.own.life.trees import SeedEater
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.game import Game
+    from agentgyms.envs.scienceworld.own.state import GameState
 
 PAST_GOALS: Final = (
     GoalPastActionExamineObject,
@@ -29,18 +29,18 @@ Named = tuple[tuple[str, str], ...]
 """Places of an action's objects, each with the name that the goal looks for there."""
 
 
-def past_goals(game: Game) -> list[PastGoal]:
+def past_goals(game: GameState) -> list[PastGoal]:
     """Return the goals of a game that look for actions; those reached may be reset."""
     goals = game._context.goal_sequence
     return [goal for goal in (*goals.subgoals, *goals.unordered) if isinstance(goal, PAST_GOALS)]
 
 
-def past_of(game: Game, number: Number) -> Record:
+def past_of(game: GameState, number: Number) -> Record:
     """Return of each goal the objects of past actions that may reach it, in no order."""
     return tuple(_noted(goal, game, number) for goal in past_goals(game))
 
 
-def _noted(goal: PastGoal, game: Game, number: Number) -> Record | None:
+def _noted(goal: PastGoal, game: GameState, number: Number) -> Record | None:
     """Return them for a goal, by their places; None for one that was not checked yet."""
     if goal.activated_at_step == -1:
         return None
