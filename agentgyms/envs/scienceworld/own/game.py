@@ -17,6 +17,7 @@ from agentgyms.envs.scienceworld.own.jvm import JavaError
 from agentgyms.envs.scienceworld.own.keys.forks import fork
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 from agentgyms.envs.scienceworld.own.simplify import SimplifierProcessor
+from agentgyms.envs.scienceworld.own.state import GameState
 from agentgyms.envs.scienceworld.own.tasks.maker import TaskMaker1
 from agentgyms.envs.scienceworld.own.world import World
 
@@ -29,17 +30,8 @@ _UNKNOWN: Final = (
 )
 
 
-class Game:
-    """One variation of a task, from its start on.
-
-    Attributes:
-        world: The state that all objects share, such as the generator.
-        universe: The root of the object tree.
-        agent: The agent.
-        score: From 0 to 1, or -1 for a failed task; 0 before the first step.
-        completed: Whether the task has ended.
-        moves: Turns of the world that have passed.
-    """
+class Game(GameState):
+    """One variation of a task, from its start on."""
 
     def __init__(self, task: str, variation: int, simplifications: str = "") -> None:
         """Load the variation; `ValueError` tells what the engine would of a wrong one."""
@@ -48,7 +40,7 @@ class Game:
         maker = TaskMaker1(world, task, variation)
         world.random.set_seed(variation)
         universe, self.agent = mk_kitchen_environment(world, variation)
-        self.universe: EnvObject = universe
+        self.universe = universe
         made, error = maker.do_task_setup(universe, self.agent)
         if made is None:
             raise ValueError(f"ERROR: Task ({task}): {error}")
@@ -59,7 +51,7 @@ class Game:
         self._error = self._simplify(simplifications)
         self._parser = InputParser(commands_of(self.world.simplifier))
         self._context = Context(ObjMonitor(), made.goal_sequence)
-        self._history: list[str] = []
+        self._history = []
         self.score = 0.0
         self.completed = False
         self.moves = 0

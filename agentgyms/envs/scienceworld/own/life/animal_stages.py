@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agentgyms.envs.scienceworld.own.life.cycles import DeathStage, LifeCycle, LifeStage
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.life.animals import Animal
+    from agentgyms.envs.scienceworld.own.life.living import LivingThing
 
 _YOUNG_TICKS = 20
 _ADULT_TICKS = 50
@@ -22,7 +22,7 @@ class GrowingStage(LifeStage):
     def __init__(
         self,
         stage_name: str,
-        obj: Animal,
+        obj: LivingThing,
         lifecycle: LifeCycle,
         canonical_name: str,
         stage_duration: int,
@@ -48,7 +48,7 @@ class AnimalCycle:
     stages: tuple[tuple[str, str], ...]
     forever: bool = False  # an adult stays adult
 
-    def make(self, animal: Animal) -> LifeCycle:
+    def make(self, animal: LivingThing) -> LifeCycle:
         """Return a life cycle at its first stage."""
         lifecycle = LifeCycle(self.name)
         adult, last = len(self.stages) - 2, len(self.stages) - 1

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from agentgyms.envs.scienceworld.own.life.genetics import ChromosomePair, GeneticTrait
+from agentgyms.envs.scienceworld.own.life.genetics import (
+    ChromosomePair,
+    GeneticReproduction,
+    GeneticTrait,
+)
 from agentgyms.envs.scienceworld.own.life.plant_stages import (
     PLANT_STAGE_ADULT_PLANT,
     PLANT_STAGE_REPRODUCING,
@@ -22,6 +26,7 @@ from agentgyms.envs.scienceworld.own.life.trees import SeedEater
 from agentgyms.envs.scienceworld.own.sets import FrozenSet, MutableSet
 
 if TYPE_CHECKING:
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
     from agentgyms.envs.scienceworld.own.world import World
 
 _GROWN_UP = (PLANT_STAGE_ADULT_PLANT, PLANT_STAGE_REPRODUCING)
@@ -39,6 +44,13 @@ class CrossedPlant(SeedEater):
         self.name = self.NAME
         self.genes = chromosome_pairs or self.TRAITS.mk_random_chromosome_pair(world)
         self.prop_chromosome_pairs = self.genes
+
+    def mk_fruit(self, parent2: ChromosomePair | None) -> EnvObject:
+        """Return a new seed with the genes of both parents, for its fruits are seeds."""
+        if parent2 is None:
+            return type(self)(self.world)
+        mated = GeneticReproduction.mate_genes_punnet_square(self.world, self.genes, parent2)
+        return type(self)(self.world, mated)
 
     def seed_description(self, plant_name: str) -> str:
         """Return a seed's text."""

@@ -21,7 +21,7 @@ from agentgyms.envs.scienceworld.own.properties.materials import FlowerMatterPro
 from agentgyms.envs.scienceworld.own.sets import FrozenSet
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.life.plants import Plant
+    from agentgyms.envs.scienceworld.own.life.living import FloweringThing
     from agentgyms.envs.scienceworld.own.world import World
 
 _SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
@@ -30,7 +30,7 @@ _SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
 class Pollen(EnvObject):
     """A plant's pollen, which carries its genes."""
 
-    def __init__(self, world: World, parent_plant: Plant) -> None:
+    def __init__(self, world: World, parent_plant: FloweringThing) -> None:
         super().__init__(world, "pollen")
         self.parent_plant = parent_plant
         self.prop_container = IsNotContainer()
@@ -58,7 +58,7 @@ class Pollen(EnvObject):
 class Flower(EnvObject):
     """A plant's flower, which becomes a fruit once another plant's pollen reaches it."""
 
-    def __init__(self, world: World, parent_plant: Plant) -> None:
+    def __init__(self, world: World, parent_plant: FloweringThing) -> None:
         super().__init__(world, "flower")
         self.parent_plant = parent_plant
         self.prop_container = IsOpenUnclosableContainer()

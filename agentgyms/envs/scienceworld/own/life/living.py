@@ -9,6 +9,9 @@ from agentgyms.envs.scienceworld.own.sets import FrozenSet
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.life.cycles import LifeCycle
+    from agentgyms.envs.scienceworld.own.life.genetics import ChromosomePair
+    from agentgyms.envs.scienceworld.own.life.properties import LifeProperties
+    from agentgyms.envs.scienceworld.own.properties.material import MaterialProperties
     from agentgyms.envs.scienceworld.own.world import World
 
 
@@ -30,3 +33,18 @@ class LivingThing(EnvObject):
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
         """Return its text."""
         return f"a {self.descript_name()}. "
+
+
+class FloweringThing(LivingThing):
+    """What bears flowers, as its flowers and its stages see it; all such things are plants."""
+
+    prop_life: LifeProperties
+    prop_material: MaterialProperties
+
+    def plant_type(self) -> str:
+        """Return the kind of plant."""
+        return self.prop_life.lifeform_type
+
+    def mk_fruit(self, parent2: ChromosomePair | None) -> EnvObject | None:
+        """Return a new fruit, crossed with another plant's genes; None from one that has none."""
+        return None

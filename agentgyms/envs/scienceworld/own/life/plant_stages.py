@@ -8,7 +8,7 @@ from agentgyms.envs.scienceworld.own.life.cycles import DeathStage, LifeCycle, L
 from agentgyms.envs.scienceworld.own.life.flowers import Flower
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.life.plants import Plant
+    from agentgyms.envs.scienceworld.own.life.living import FloweringThing
     from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 
 PLANT_STAGE_SEED = "seed"
@@ -27,7 +27,7 @@ class PlantStage(LifeStage):
 
     __slots__ = ("plant", "ticks_meeting_criteria")
 
-    def __init__(self, stage_name: str, plant: Plant, lifecycle: LifeCycle) -> None:
+    def __init__(self, stage_name: str, plant: FloweringThing, lifecycle: LifeCycle) -> None:
         super().__init__(stage_name, plant, lifecycle)
         self.plant = plant
         self.ticks_meeting_criteria = 0
@@ -57,7 +57,7 @@ class GrowingPlantStage(PlantStage):
     STAGE_DURATION = 5
     MAX_WITHOUT_WATER = 50
 
-    def __init__(self, stage_name: str, plant: Plant, lifecycle: LifeCycle) -> None:
+    def __init__(self, stage_name: str, plant: FloweringThing, lifecycle: LifeCycle) -> None:
         super().__init__(stage_name, plant, lifecycle)
         self.duration_without_water = 0
         self.duration_without_soil = 0
@@ -187,7 +187,7 @@ class PlantLifeStages:
         return lifecycle.cur_stage_name() == PLANT_STAGE_SEED
 
     @staticmethod
-    def mk_plant_life_cycle(plant: Plant) -> LifeCycle:
+    def mk_plant_life_cycle(plant: FloweringThing) -> LifeCycle:
         """Return a plant's life cycle at its seed."""
         lifecycle = LifeCycle("plant life cycle")
         lifecycle.add_stage(SeedStage(PLANT_STAGE_SEED, plant, lifecycle), is_default=True)

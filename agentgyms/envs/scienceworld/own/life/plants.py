@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgyms.envs.scienceworld.own.life.living import LivingThing
+from agentgyms.envs.scienceworld.own.life.living import FloweringThing
 from agentgyms.envs.scienceworld.own.life.plant_stages import PLANT_STAGE_SEED, PlantLifeStages
 from agentgyms.envs.scienceworld.own.life.properties import LifeProperties
 from agentgyms.envs.scienceworld.own.objects.base import MODE_CURSORY_DETAIL, EnvObject
@@ -15,17 +15,13 @@ from agentgyms.envs.scienceworld.own.sets import FrozenSet
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.life.cycles import LifeCycle
-    from agentgyms.envs.scienceworld.own.life.genetics import ChromosomePair
-    from agentgyms.envs.scienceworld.own.properties.material import MaterialProperties
     from agentgyms.envs.scienceworld.own.world import World
 
 
-class Plant(LivingThing):
+class Plant(FloweringThing):
     """A plant, from seed to death; it is named after the kind that it is of."""
 
     lifecycle: LifeCycle
-    prop_life: LifeProperties
-    prop_material: MaterialProperties
 
     LIFEFORM_TYPE = "plant"
     GROWN = "plant"  # how a grown one is called
@@ -43,23 +39,10 @@ class Plant(LivingThing):
         """Say whether it is a seed."""
         return self.lifecycle.cur_stage_name() == PLANT_STAGE_SEED
 
-    def plant_type(self) -> str:
-        """Return the kind of plant."""
-        return self.prop_life.lifeform_type
-
     def plant_name(self) -> str:
         """Return the kind, and whether it is a seed."""
         grown = "seed" if self.is_seed() else self.GROWN
         return self.descript_name(f"{self.prop_life.lifeform_type} {grown}")
-
-    def mk_fruit(self, parent2: ChromosomePair | None) -> EnvObject | None:
-        """Return a new fruit, crossed with another plant's genes."""
-        # The fruits of some plants are plants themselves, so they are defined after them.
-        from agentgyms.envs.scienceworld.own.life.reproduction import PlantReproduction
-
-        return PlantReproduction.create_fruit(
-            self.world, self.plant_type(), self.prop_chromosome_pairs, parent2
-        )
 
     def tick(self) -> bool:
         """Live on by a tick."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from agentgyms.envs.scienceworld.own.life import fruits
 from agentgyms.envs.scienceworld.own.life.plants import Plant
 from agentgyms.envs.scienceworld.own.properties.simple import Edible
 from agentgyms.envs.scienceworld.own.sets import FrozenSet
@@ -11,6 +12,8 @@ from agentgyms.envs.scienceworld.own.sets import FrozenSet
 if TYPE_CHECKING:
     from typing import Self
 
+    from agentgyms.envs.scienceworld.own.life.genetics import ChromosomePair
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
     from agentgyms.envs.scienceworld.own.world import World
 
 
@@ -38,6 +41,11 @@ class FruitingTree(SeedEater):
     """A tree that bears fruits."""
 
     GROWN = "tree"
+    FRUIT: ClassVar[type[fruits.Fruit]]
+
+    def mk_fruit(self, parent2: ChromosomePair | None) -> EnvObject:
+        """Return a new fruit; a tree has no genes to cross."""
+        return self.FRUIT(self.world)
 
     def referents(self) -> FrozenSet[str]:
         """Return the names by which commands may call it."""
@@ -77,57 +85,67 @@ class AppleTree(FruitingTree):
     """An apple tree."""
 
     LIFEFORM_TYPE = "apple"
+    FRUIT = fruits.Apple
 
 
 class AvocadoTree(FruitingTree):
     """An avocado tree."""
 
     LIFEFORM_TYPE = "avocado"
+    FRUIT = fruits.Avocado
 
 
 class ApricotTree(FruitingTree):
     """An apricot tree."""
 
     LIFEFORM_TYPE = "apricot"
+    FRUIT = fruits.Apricot
 
 
 class BananaTree(FruitingTree):
     """A banana tree."""
 
     LIFEFORM_TYPE = "banana"
+    FRUIT = fruits.Banana
 
 
 class CherryTree(FruitingTree):
     """A cherry tree."""
 
     LIFEFORM_TYPE = "cherry"
+    FRUIT = fruits.Cherry
 
 
 class GrapefruitTree(FruitingTree):
     """A grapefruit tree."""
 
     LIFEFORM_TYPE = "grapefruit"
+    FRUIT = fruits.Grapefruit
 
 
 class LemonTree(FruitingTree):
     """A lemon tree."""
 
     LIFEFORM_TYPE = "lemon"
+    FRUIT = fruits.Lemon
 
 
 class OrangeTree(FruitingTree):
     """An orange tree."""
 
     LIFEFORM_TYPE = "orange"
+    FRUIT = fruits.Orange
 
 
 class PeachTree(FruitingTree):
     """A peach tree."""
 
     LIFEFORM_TYPE = "peach"
+    FRUIT = fruits.Peach
 
 
 class PearTree(FruitingTree):
     """A pear tree."""
 
     LIFEFORM_TYPE = "pear"
+    FRUIT = fruits.Pear

@@ -1,0 +1,40 @@
+"""What a game consists of, which it runs on and which keys and forks read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgyms.envs.scienceworld.own.commands.context import Context
+    from agentgyms.envs.scienceworld.own.commands.parser import InputParser
+    from agentgyms.envs.scienceworld.own.objects.agent import Agent
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+    from agentgyms.envs.scienceworld.own.tasks.maker import TaskMaker1
+    from agentgyms.envs.scienceworld.own.tasks.parametric import Task
+    from agentgyms.envs.scienceworld.own.world import World
+
+
+class GameState:
+    """The state of a game; `Game` adds what one does with it.
+
+    Attributes:
+        world: The state that all objects share, such as the generator.
+        universe: The root of the object tree.
+        agent: The agent.
+        score: From 0 to 1, or -1 for a failed task; 0 before the first step.
+        completed: Whether the task has ended.
+        moves: Turns of the world that have passed.
+    """
+
+    world: World
+    universe: EnvObject
+    agent: Agent
+    score: float
+    completed: bool
+    moves: int
+    _context: Context
+    _parser: InputParser
+    _maker: TaskMaker1
+    _task: Task
+    _error: str
+    _history: list[str]
