@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
     from agentgyms.envs.scienceworld.own.objects.agent import Agent
 
 
@@ -73,6 +72,18 @@ class Sight:
         return self._named.get(name, [])
 
 
+class Memory(Protocol):
+    """What goals tell each other, which their sequence keeps.
+
+    Attributes:
+        last_satisfied_with_object: The focus that reached an ordered goal last.
+        stored_values: What goals keep for each other.
+    """
+
+    last_satisfied_with_object: EnvObject | None
+    stored_values: dict[str, str]
+
+
 class Goal:
     """A condition that the game checks after each action and each tick.
 
@@ -107,7 +118,7 @@ class Goal:
         self.defocus_on_success = defocus_on_success
         self.satisfied_with_object: EnvObject | None = None
 
-    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def check(self, focus: EnvObject | None, sight: Sight, goals: Memory) -> GoalReturn:
         """Tell whether the goal is reached with a focus, or with none."""
         raise NotImplementedError
 
@@ -117,7 +128,7 @@ class FocusGoal(Goal):
 
     __slots__ = ()
 
-    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def check(self, focus: EnvObject | None, sight: Sight, goals: Memory) -> GoalReturn:
         """Judge the focus, and keep it if it reached the goal."""
         if focus is None:
             return UNSUCCESSFUL
@@ -126,7 +137,7 @@ class FocusGoal(Goal):
             self.satisfied_with_object = focus
         return told
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Tell whether the focus reaches the goal."""
         raise NotImplementedError
 
@@ -136,7 +147,7 @@ class SameFocusGoal(FocusGoal):
 
     __slots__ = ()
 
-    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def check(self, focus: EnvObject | None, sight: Sight, goals: Memory) -> GoalReturn:
         """Judge the focus unless the goal before was reached with another."""
         last = goals.last_satisfied_with_object
         if last is not None and focus is not last:
@@ -149,12 +160,12 @@ class SightGoal(Goal):
 
     __slots__ = ()
 
-    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def check(self, focus: EnvObject | None, sight: Sight, goals: Memory) -> GoalReturn:
         """Tell whether what is seen reaches the goal."""
         if sight.location is None:
             return UNSUCCESSFUL
         return when(self.seen(sight.location, sight, goals))
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Tell whether the location, or what is in it, reaches the goal."""
         raise NotImplementedError

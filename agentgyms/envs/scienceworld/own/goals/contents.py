@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgyms.envs.scienceworld.own.goals.base import (
     FAILURE,
     GoalReturn,
+    Memory,
     SameFocusGoal,
     Sight,
     SightGoal,
     when,
 )
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
 
 _MAX_STEPS = 20
 
@@ -42,7 +40,7 @@ class _InContainer(SameFocusGoal):
         self.name = name.lower()
         self.failures = failures
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Look at the things that the focus is in."""
         names = [holder.name for holder in _holders(focus)]
         if any(name in self.failures for name in names):
@@ -72,7 +70,7 @@ class GoalObjectsInSingleContainer(SightGoal):
         super().__init__(description)
         self.names = names
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look for a container with as many things, each with one of the names."""
         return any(self._alone_in(obj) for obj in sight.objects())
 
@@ -94,7 +92,7 @@ class GoalSpecificObjectInDirectContainer(SightGoal):
         self.name = name.lower()
         self.valid = valid
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look into all containers with the name."""
         return any(
             self.valid in (each.name, each.descript_name())
@@ -113,7 +111,7 @@ class GoalContainerOpen(SightGoal):
         super().__init__(description, **common)
         self.name = name.lower()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look at all containers with the name."""
         return any(
             obj.prop_container is not None and obj.prop_container.is_open

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgyms.envs.scienceworld.own.goals.base import (
     UNSUCCESSFUL,
     FocusGoal,
     GoalReturn,
+    Memory,
     Sight,
     SightGoal,
     when,
 )
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
 
 
 class GoalActivateDevice(FocusGoal):
@@ -28,7 +26,7 @@ class GoalActivateDevice(FocusGoal):
         super().__init__(description)
         self.name = name
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Tell whether the focus is on."""
         if focus.prop_device is None or focus.name != self.name:
             return UNSUCCESSFUL
@@ -45,7 +43,7 @@ class _DeviceWithName(SightGoal):
         super().__init__(description, **common)
         self.name = name.lower()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look at all devices with the name."""
         return any(
             obj.prop_device is not None and obj.prop_device.is_activated == self.wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgyms.envs.scienceworld.own.goals.base import (
     FAILURE,
@@ -10,6 +10,7 @@ from agentgyms.envs.scienceworld.own.goals.base import (
     UNSUCCESSFUL,
     FocusGoal,
     GoalReturn,
+    Memory,
     Sight,
 )
 from agentgyms.envs.scienceworld.own.life.animals import Animal
@@ -19,16 +20,13 @@ from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 from agentgyms.envs.scienceworld.own.objects.planes import InclinedPlane
 from agentgyms.envs.scienceworld.own.objects.taskitems import AnswerBox
 
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
-
 
 class _RightFocus(FocusGoal):
     """A goal that a wrong focus fails, and the task with it."""
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Tell whether the focus is the right thing."""
         return SUCCESS if self.is_right(focus) else FAILURE
 
@@ -51,7 +49,7 @@ class GoalFocusOnNonlivingThing(FocusGoal):
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Tell whether the focus is such a thing; one that cannot be moved fails nothing."""
         if isinstance(focus, LivingThing):
             return FAILURE
@@ -103,7 +101,7 @@ class GoalFindAnswerBox(_Named):
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Tell whether the focus is the right box."""
         if not isinstance(focus, AnswerBox):
             return UNSUCCESSFUL

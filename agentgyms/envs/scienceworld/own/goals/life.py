@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgyms.envs.scienceworld.own.goals.base import (
     UNSUCCESSFUL,
     GoalReturn,
+    Memory,
     SameFocusGoal,
     Sight,
     SightGoal,
@@ -14,9 +15,6 @@ from agentgyms.envs.scienceworld.own.goals.base import (
 )
 from agentgyms.envs.scienceworld.own.life.living import LivingThing
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
 
 
 def _in_stage(obj: LivingThing, stage: str) -> bool:
@@ -34,7 +32,7 @@ class GoalLifeStage(SameFocusGoal):
         self.species = species
         self.stage = stage.lower()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Compare the species, if the focus has one, and the stage."""
         if focus.prop_life is not None and focus.prop_life.lifeform_type != self.species:
             return UNSUCCESSFUL
@@ -55,7 +53,7 @@ class GoalLifeStageAnywhere(SightGoal):
         self.stage = stage.lower()
         self.number = number
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Count them."""
         return sum(map(self._is_one, sight.objects())) >= self.number
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgyms.envs.scienceworld.own.goals.base import (
     FAILURE,
@@ -10,15 +10,13 @@ from agentgyms.envs.scienceworld.own.goals.base import (
     UNSUCCESSFUL,
     FocusGoal,
     GoalReturn,
+    Memory,
     SameFocusGoal,
     Sight,
     SightGoal,
     when,
 )
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
 
 _UNKNOWN = -999.0  # the engine's mark of a temperature that was not taken yet
 
@@ -34,7 +32,7 @@ class GoalChangeStateOfMatter(SameFocusGoal):
         self.state = state
         self.combustion_allowed = combustion_allowed
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Tell whether the focus is in the state."""
         material = focus.prop_material
         if material is None:
@@ -48,7 +46,7 @@ class GoalIsStateOfMatter(SameFocusGoal):
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Keep the state of the focus."""
         if focus.prop_material is None:
             return UNSUCCESSFUL
@@ -61,7 +59,7 @@ class GoalIsDifferentStateOfMatter(SameFocusGoal):
 
     __slots__ = ()
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Compare the state of the focus with the one that was kept."""
         if focus.prop_material is None:
             return UNSUCCESSFUL
@@ -81,7 +79,7 @@ class GoalContainerByTemperature(SameFocusGoal):
         self.above = above
         self.below = below
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Compare the temperature of the focus with the box that it is in."""
         box = focus.container()
         if focus.prop_material is None or box is None or box.name not in (self.above, self.below):
@@ -103,13 +101,13 @@ class _TemperatureChange(FocusGoal):
         self.degrees = degrees
         self.initial_temperature = _UNKNOWN
 
-    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def check(self, focus: EnvObject | None, sight: Sight, goals: Memory) -> GoalReturn:
         """Compare the temperature of the focus with that of the first focus that was checked."""
         told = super().check(focus, sight, goals)
         self.satisfied_with_object = None  # the engine keeps no focus for these
         return told
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Compare the temperature of the focus with the first one."""
         if focus.prop_material is None:
             return UNSUCCESSFUL
@@ -152,7 +150,7 @@ class GoalTemperatureOnFire(SightGoal):
         super().__init__(description, **common)
         self.name = name.lower()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Tell whether one of them burns."""
         return any(
             obj.prop_material is not None and obj.prop_material.is_combusting

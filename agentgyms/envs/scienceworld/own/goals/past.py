@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agentgyms.envs.scienceworld.own.goals.base import Goal, GoalReturn, Sight, when
+from agentgyms.envs.scienceworld.own.goals.base import Goal, GoalReturn, Memory, Sight, when
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
 
 
 def _is_called(obj: EnvObject, name: str) -> bool:
@@ -31,7 +28,7 @@ class _PastAction(Goal):
         super().__init__(description, **common)
         self.activated_at_step = -1
 
-    def check(self, focus: EnvObject | None, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def check(self, focus: EnvObject | None, sight: Sight, goals: Memory) -> GoalReturn:
         """Look through the actions since the first check."""
         if self.activated_at_step == -1:
             self.activated_at_step = sight.agent.action_history_size()

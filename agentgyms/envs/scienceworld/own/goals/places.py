@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agentgyms.envs.scienceworld.own.goals.base import Sight, SightGoal
+from agentgyms.envs.scienceworld.own.goals.base import Memory, Sight, SightGoal
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 from agentgyms.envs.scienceworld.own.objects.portals import Door
-
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
 
 
 class GoalMoveToLocation(SightGoal):
@@ -22,7 +19,7 @@ class GoalMoveToLocation(SightGoal):
         super().__init__(description, **common)
         self.place = place
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Compare the name of the location."""
         return location.name == self.place
 
@@ -38,7 +35,7 @@ class GoalMoveToNewLocation(SightGoal):
         self.unless = unless
         self.starting_location: str | None = None
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Keep the first location, and compare later ones with it."""
         if location.name == self.unless:
             return True
@@ -54,7 +51,7 @@ class GoalInRoomWithOpenDoor(SightGoal):
 
     __slots__ = ()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look for an open door."""
         found = False
         for portal in location.portals():
@@ -74,7 +71,7 @@ class GoalInRoomWithObject(SightGoal):
         super().__init__(description, **common)
         self.name = name
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look for the object."""
         lower = self.name.lower()
         found = sight.named(lower)
@@ -96,7 +93,7 @@ class GoalStayInLocation(SightGoal):
         self.steps = steps
         self.num_ticks_in_location = 0
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Count the checks in the location; others start the count again."""
         if location.name != self.place:
             self.num_ticks_in_location = 0

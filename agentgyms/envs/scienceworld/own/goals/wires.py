@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from agentgyms.envs.scienceworld.own.goals.base import (
     FAILURE,
     SUCCESS,
     GoalReturn,
+    Memory,
     SameFocusGoal,
     Sight,
     SightGoal,
@@ -24,9 +24,6 @@ from agentgyms.envs.scienceworld.own.objects.circuits.parts import (
 from agentgyms.envs.scienceworld.own.processes.electricity import (
     are_components_electrically_connected,
 )
-
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.goals.sequence import GoalSequence
 
 
 def _joined(terminal: Terminal | None) -> Iterator[EnvObject]:
@@ -54,7 +51,7 @@ class GoalElectricallyConnected(SameFocusGoal):
         super().__init__(description)
         self.name = name
 
-    def judge(self, focus: EnvObject, sight: Sight, goals: GoalSequence) -> GoalReturn:
+    def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
         """Follow the circuit from the focus."""
         return SUCCESS if are_components_electrically_connected(focus, self.name) else FAILURE
 
@@ -70,7 +67,7 @@ class GoalObjectConnectedToWire(SightGoal):
         self.name = name.lower()
         self.first = first
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look at that end of all parts with the name."""
         return any(
             isinstance(part, Wire)
@@ -89,7 +86,7 @@ class _WireConnects(SightGoal):
 
     __slots__ = ()
 
-    def seen(self, location: EnvObject, sight: Sight, goals: GoalSequence) -> bool:
+    def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look at all wires."""
         return any(self._connects(obj) for obj in sight.objects() if isinstance(obj, Wire))
 

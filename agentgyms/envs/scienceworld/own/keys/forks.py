@@ -18,6 +18,7 @@ from agentgyms.envs.scienceworld.own.keys.copiers import (
     object_copier,
 )
 from agentgyms.envs.scienceworld.own.keys.past import past_goals
+from agentgyms.envs.scienceworld.own.objects.agent import Deed
 from agentgyms.envs.scienceworld.own.random import JavaRandom
 from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskObject
 from agentgyms.envs.scienceworld.own.world import World
@@ -139,14 +140,17 @@ _DONE: Final = Action("", {})
 """The action that stands for one that no goal looks for."""
 
 
-def _past(game: GameState, twins: Twins) -> list[Action]:
+def _past(game: GameState, twins: Twins) -> list[Deed]:
     """Return the agent's past actions, of which only those matter that goals look for."""
     kinds = {goal.ACTION for goal in past_goals(game)}
     actions = game.agent._action_history
     if not kinds:
         return [_DONE] * len(actions)
     return [
-        _again(action, twins) if type(action).__name__ in kinds else _DONE for action in actions
+        _again(action, twins)
+        if isinstance(action, Action) and type(action).__name__ in kinds
+        else _DONE
+        for action in actions
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from agentgyms.envs.scienceworld.own.commands.actions import Action
 from agentgyms.envs.scienceworld.own.goals.past import (
     GoalPastActionExamineObject,
     GoalPastActionReadObject,
@@ -13,6 +12,7 @@ from agentgyms.envs.scienceworld.own.goals.past import (
 )
 from agentgyms.envs.scienceworld.own.keys.parts import Number, Record
 from agentgyms.envs.scienceworld.own.life.trees import SeedEater
+from agentgyms.envs.scienceworld.own.objects.agent import Deed
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def looked_for(goal: PastGoal) -> Named:
     return (("device", goal.device), ("patient", goal.patient))
 
 
-def _objects(actions: Iterable[Action], kind: str, named: Named) -> Iterator[tuple[str, EnvObject]]:
+def _objects(actions: Iterable[Deed], kind: str, named: Named) -> Iterator[tuple[str, EnvObject]]:
     for action in actions:
         if type(action).__name__ == kind:
             for place, name in named:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from agentgyms.envs.scienceworld.own.life.fruits import Orange
 from agentgyms.envs.scienceworld.own.objects.base import FIXED, MODE_CURSORY_DETAIL, EnvObject
@@ -11,8 +11,15 @@ from agentgyms.envs.scienceworld.own.properties.container import IsOpenUnclosabl
 from agentgyms.envs.scienceworld.own.sets import FrozenSet
 from agentgyms.envs.scienceworld.own.world import World
 
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.commands.actions import Action
+
+class Deed(Protocol):
+    """An action, as the agent remembers it.
+
+    Attributes:
+        assignments: The objects that it was about, by the names of their places in the command.
+    """
+
+    assignments: dict[str, EnvObject]
 
 
 class Agent(EnvObject):
@@ -33,7 +40,7 @@ class Agent(EnvObject):
         self.inventory = InventoryContainer(world)
         self.add_object(self.inventory)
         self.task_description_str = ""
-        self._action_history: list[Action] = []
+        self._action_history: list[Deed] = []
         self.inventory.add_object(Orange(world))
 
     def inventory_container(self) -> EnvObject:
@@ -61,15 +68,15 @@ class Agent(EnvObject):
         """Set the task in words."""
         self.task_description_str = task_str
 
-    def add_action_to_history(self, action: Action) -> None:
+    def add_action_to_history(self, action: Deed) -> None:
         """Append the action to those done."""
         self._action_history.append(action)
 
-    def action_history(self) -> list[Action]:
+    def action_history(self) -> list[Deed]:
         """Return the actions done."""
         return list(self._action_history)
 
-    def action_history_since(self, step: int) -> list[Action]:
+    def action_history_since(self, step: int) -> list[Deed]:
         """Return the actions done from the step on."""
         return self._action_history[max(step, 0) :]
 
