@@ -16,6 +16,7 @@ from agentgyms.envs.scienceworld.own.house.building import mk_kitchen_environmen
 from agentgyms.envs.scienceworld.own.jvm import JavaError
 from agentgyms.envs.scienceworld.own.keys.forks import fork
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+from agentgyms.envs.scienceworld.own.processes.passing import pass_time
 from agentgyms.envs.scienceworld.own.simplify import SimplifierProcessor
 from agentgyms.envs.scienceworld.own.state import GameState
 from agentgyms.envs.scienceworld.own.tasks.maker import TaskMaker1
@@ -35,7 +36,7 @@ class Game(GameState):
 
     def __init__(self, task: str, variation: int, simplifications: str = "") -> None:
         """Load the variation; `ValueError` tells what the engine would of a wrong one."""
-        self.world = world = World(variation)
+        self.world = world = World(variation, pass_time)
         world.reset_ids()
         maker = TaskMaker1(world, task, variation)
         world.random.set_seed(variation)

@@ -1,4 +1,4 @@
-"""What a game consists of, which it runs on and which keys and forks read."""
+"""The state of a game, which keys and forks read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class GameState:
-    """The state of a game; `Game` adds what one does with it.
+    """Everything that a game consists of; `Game` adds what one does with it.
 
     Attributes:
         world: The state that all objects share, such as the generator.

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from agentgyms.envs.scienceworld.own.random import JavaRandom
+
+PassTime = Callable[[Any], tuple[Any, ...]]
+"""A function that lets a turn pass for an object, and returns the objects in it that follow."""
+
+
+def no_time(obj: Any) -> tuple[Any, ...]:
+    """Refuse to let time pass."""
+    raise NotImplementedError(f"time cannot pass for {obj!r}: its world was made without pass_time")
 
 
 class World:
@@ -13,13 +22,16 @@ class World:
     Attributes:
         random: The generator that every part of the game draws from.
         count: The number of the newest object.
+        pass_time: The function that lets time pass for an object; processes look at objects, so
+            that the objects themselves do not know it.
         turn: The number of the turn whose time passes, which objects note when it has for them.
         simplifier: The simplifications of the game, which their own module sets.
         search_patterns: The ways through all places that solutions have drawn, of each start.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, pass_time: PassTime = no_time) -> None:
         """Start a world without objects."""
+        self.pass_time = pass_time
         self.random = JavaRandom(seed)
         self.count = 0
         self.turn = 1

@@ -11,8 +11,13 @@ from agentgyms.envs.scienceworld.own.objects.plumbing import Sink, Toilet
 from agentgyms.envs.scienceworld.own.objects.portals import Portal
 from agentgyms.envs.scienceworld.own.objects.substances import Water, WoodBlock
 from agentgyms.envs.scienceworld.own.objects.texts import whole_number_text
+from agentgyms.envs.scienceworld.own.processes.passing import pass_time
 from agentgyms.envs.scienceworld.own.simplify import SimplifierProcessor
 from agentgyms.envs.scienceworld.own.world import World
+
+
+def new_world():
+    return World(pass_time=pass_time)
 
 
 def after(obj, ticks):
@@ -41,7 +46,7 @@ def test_simplifications_are_read_as_the_engine_does(text, labels, unknown):
 
 
 def test_simplifications_open_doors_and_containers():
-    universe, _ = mk_kitchen_environment(World(), 3)
+    universe, _ = mk_kitchen_environment(new_world(), 3)
     simplifier = SimplifierProcessor()
     simplifier.parse_simplification_str("openDoors,openContainers")
     simplifier.run_simplifications_initialization(universe)
@@ -64,7 +69,7 @@ def test_numbers_are_rounded_as_java_does(number, text):
 
 
 def test_solids_slide_by_their_surface_and_liquids_run_down():
-    world = World()
+    world = new_world()
     plane, block, water = InclinedPlane(world), WoodBlock(world), Water(world)
     assert plane.description() == "an inclined plane"
     plane.add_object(block)
@@ -80,7 +85,7 @@ def test_solids_slide_by_their_surface_and_liquids_run_down():
 
 
 def test_taps_fill_what_is_open_and_drains_empty_it():
-    world = World()
+    world = new_world()
     cup, below = GlassCup(world), GlassCup(world)
     sink = Sink(world, below)
     sink.add_object(cup)
@@ -93,7 +98,7 @@ def test_taps_fill_what_is_open_and_drains_empty_it():
 
 
 def test_a_flush_ends():
-    toilet = Toilet(World(), GlassCup(World()))
+    toilet = Toilet(new_world(), GlassCup(new_world()))
     toilet.prop_device.is_activated = True
     after(toilet, 1)
     assert toilet.description().startswith("a toilet, which is flushing. ")
@@ -103,12 +108,12 @@ def test_a_flush_ends():
 
 
 def test_things_are_named_by_their_contents():
-    pot = after(SelfWateringFlowerPot(World()), 1)
+    pot = after(SelfWateringFlowerPot(new_world()), 1)
     assert {"pot", "flower pot containing water"} <= set(pot.referents())
 
 
 def test_documents_are_read():
-    world = World()
+    world = new_world()
     recipe = Recipe.mk_recipe(world, "paint", ["salt", "water"])
     read = recipe.read_document()
     assert read == "The recipe reads:\nTo make paint, you need to mix salt, water."

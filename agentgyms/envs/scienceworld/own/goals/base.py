@@ -73,11 +73,11 @@ class Sight:
 
 
 class Memory(Protocol):
-    """What goals tell each other, which their sequence keeps.
+    """The notes that goals leave each other, which their sequence keeps.
 
     Attributes:
         last_satisfied_with_object: The focus that reached an ordered goal last.
-        stored_values: What goals keep for each other.
+        stored_values: The values that goals keep for each other, by their names.
     """
 
     last_satisfied_with_object: EnvObject | None

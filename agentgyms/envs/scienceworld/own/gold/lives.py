@@ -12,8 +12,7 @@ from agentgyms.envs.scienceworld.own.life.living import LivingThing
 from agentgyms.envs.scienceworld.own.life.plants import Plant
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-    from agentgyms.envs.scienceworld.own.objects.tree import Objects
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject, Objects
     from agentgyms.envs.scienceworld.own.tasks.parametric import Notes
 
 _MAX_WAIT = 20

@@ -17,8 +17,7 @@ from agentgyms.envs.scienceworld.own.objects.circuits.parts import (
 )
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-    from agentgyms.envs.scienceworld.own.objects.tree import Objects
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject, Objects
 
 
 class Solver:

@@ -176,7 +176,7 @@ SAME: Final[dict[str, tuple[str, ...]]] = {
     "PlantStage": ("plant",),
     "ObjectSet": ("_shown",),
     "MutableSet": ("_known",),
-    "World": ("count", "turn"),
+    "World": ("count", "turn", "pass_time"),
     "InputParser": ("_commands",),
     # The focus of a goal is asked for only right after it was set.
     "Goal": ("defocus_on_success", "description", "key", "prerequisites", "satisfied_with_object"),

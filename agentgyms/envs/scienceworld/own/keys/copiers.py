@@ -13,7 +13,7 @@ from agentgyms.envs.scienceworld.own.keys import attributes
 from agentgyms.envs.scienceworld.own.keys.layouts import layout_of, slots_of, state_names
 from agentgyms.envs.scienceworld.own.life.cycles import LifeCycle, LifeStage
 from agentgyms.envs.scienceworld.own.life.genetics import ChromosomePair
-from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+from agentgyms.envs.scienceworld.own.objects.base import EnvObject, Terminal
 from agentgyms.envs.scienceworld.own.properties.electrical import ElectricalConnectionProperties
 from agentgyms.envs.scienceworld.own.properties.material import MaterialProperties
 from agentgyms.envs.scienceworld.own.properties.portal import PortalProperties
@@ -21,10 +21,11 @@ from agentgyms.envs.scienceworld.own.sets import ObjectSet
 from agentgyms.envs.scienceworld.own.world import World
 
 Twins = dict[Any, Any]
-ObjectCopier = Callable[[Any, Any, Twins, World], None]
+ObjectCopier = Callable[[Any, Any, Twins, World], Any]
 PartCopier = Callable[[Any, Twins], Any]
 
 _NEW: Final = object.__new__
+_TERMINALS: Final = ("terminal1", "terminal2", "anode", "cathode")
 
 _SET: Final = """
     v = o.{0}
@@ -42,6 +43,10 @@ _CHANGED: Final = """
     v = o.{0}
     if v is not default_{0}:
         n.{0} = {1}"""
+_TERMINAL: Final = """
+    v = o.{0}
+    if v is not None:
+        n.{0} = twins[v] if v in twins else terminal(v, new(v.__class__), twins, world)"""
 _ALWAYS: Final = """
     n.{0} = {1}"""
 
@@ -49,17 +54,41 @@ _ALWAYS: Final = """
 def object_copier(obj: EnvObject) -> ObjectCopier:
     """Return the function that makes an object's twin, which is empty, like the object."""
     kind, layout = type(obj), layout_of(obj)
+    if isinstance(obj, Terminal):
+        return _terminal
     lines = ["def copy(o, n, twins, world):", _ALWAYS.format("world", "world")]
     constant = [name for name in layout.constant if name != "world"]
     lines += _values(kind, (*layout.plain, *constant, "deleted"))
-    lines += _values(kind, layout.references, "twins[{}]")
+    lines += [_TERMINAL.format(name) for name in _TERMINALS if name in layout.known]
+    others = [name for name in layout.references if name not in _TERMINALS]
+    lines += _values(kind, others, "twins[{}]")
     lines += [_SET.format(name) for name in attributes.SETS]
     lines += [_PART.format(name) for name in layout.parts]
     lines += [_ALWAYS.format(name, f"n.{attributes.ALIASES[name]}") for name in layout.aliases]
     if "_positions" in layout.known:
         lines.append(_ALWAYS.format("_positions", "o._positions.copy()"))
-    copier: ObjectCopier = _compiled(kind, lines, new=_NEW, ObjectSet=ObjectSet, parts=PART_COPIERS)
+    copier: ObjectCopier = _compiled(
+        kind, lines, new=_NEW, ObjectSet=ObjectSet, parts=PART_COPIERS, terminal=_terminal
+    )
     return copier
+
+
+def _terminal(o: Terminal, n: Terminal, twins: Twins, world: World) -> Terminal:
+    """Make a terminal's twin like the terminal, and return it; there are many of them."""
+    twins[o] = n
+    n.world = world
+    n.name, n.obj_type, n.uuid = o.name, o.obj_type, o.uuid
+    n.parent_object, n._container = twins[o.parent_object], twins[o._container]
+    n.prop_electrical_connection = _connections(o.prop_electrical_connection, twins)
+    if o._hidden:
+        n._hidden = True
+    if o.voltage is not None:
+        n.voltage = o.voltage
+    if o.deleted:
+        n.deleted = True
+    if o._contained is not None:
+        n._contained = ObjectSet(twins[obj] for obj in o._contained._ring)
+    return n
 
 
 def _values(kind: type, names: Iterable[str], form: str = "{}") -> Iterator[str]:
@@ -97,14 +126,14 @@ class PartCopiers(dict[type, PartCopier]):
         return copier
 
 
-def _connections(part: ElectricalConnectionProperties, twins: Twins) -> Any:
+def _connections(part: ElectricalConnectionProperties[EnvObject], twins: Twins) -> Any:
     new = _NEW(ElectricalConnectionProperties)
     connected = part.connected_to
     new.connected_to = tuple([twins[end] for end in connected]) if connected else ()
     return new
 
 
-def _portal(part: PortalProperties, twins: Twins) -> PortalProperties:
+def _portal(part: PortalProperties[EnvObject], twins: Twins) -> PortalProperties[EnvObject]:
     return PortalProperties(
         part.is_open,
         part.is_openable,

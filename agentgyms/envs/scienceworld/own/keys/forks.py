@@ -20,6 +20,7 @@ from agentgyms.envs.scienceworld.own.keys.copiers import (
 from agentgyms.envs.scienceworld.own.keys.past import past_goals
 from agentgyms.envs.scienceworld.own.objects.agent import Deed
 from agentgyms.envs.scienceworld.own.random import JavaRandom
+from agentgyms.envs.scienceworld.own.sets import MutableSet
 from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskObject
 from agentgyms.envs.scienceworld.own.world import World
 
@@ -84,11 +85,9 @@ def fork(game: G) -> G:
 
 
 def _world(world: World) -> World:
-    new = _NEW(World)
+    new = copy.copy(world)  # whose simplifications never change once a game has begun
     new.random = _NEW(JavaRandom)
     new.random.state = world.random.state
-    new.count, new.turn = world.count, world.turn
-    new.simplifier = world.simplifier  # never changes once a game has begun
     new.search_patterns = world.search_patterns.copy()
     return new
 
@@ -108,7 +107,13 @@ def _goals(goals: GoalSequence, twins: Twins) -> GoalSequence:
     new.cur_subgoal_idx, new.failed = goals.cur_subgoal_idx, goals.failed
     new.last_satisfied_with_object = twins[goals.last_satisfied_with_object]
     new.stored_values = goals.stored_values.copy()
-    new.completed_keys = copy.deepcopy(goals.completed_keys)
+    new.completed_keys = _keys(goals.completed_keys)
+    return new
+
+
+def _keys(keys: MutableSet[str]) -> MutableSet[str]:
+    new: MutableSet[str] = _NEW(MutableSet)
+    new._bits, new._places, new._known = keys._bits, keys._places.copy(), keys._known.copy()
     return new
 
 

@@ -54,7 +54,7 @@ def _material(kind: type[MaterialProperties]) -> PartEncoder:
     return encode
 
 
-def _connections(part: ElectricalConnectionProperties, number: Number) -> Record:
+def _connections(part: ElectricalConnectionProperties[EnvObject], number: Number) -> Record:
     return tuple(map(number, part.connected_to))
 
 

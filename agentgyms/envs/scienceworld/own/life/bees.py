@@ -13,8 +13,7 @@ from agentgyms.envs.scienceworld.own.objects.portals import Portal
 from agentgyms.envs.scienceworld.own.sets import FrozenSet
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-    from agentgyms.envs.scienceworld.own.objects.tree import Objects
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject, Objects
 
 
 class WanderingAnimal(Animal):

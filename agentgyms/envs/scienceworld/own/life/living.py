@@ -36,7 +36,7 @@ class LivingThing(EnvObject):
 
 
 class FloweringThing(LivingThing):
-    """What bears flowers, as its flowers and its stages see it; all such things are plants."""
+    """A plant, as its flowers and the stages of its life see it."""
 
     prop_life: LifeProperties
     prop_material: MaterialProperties

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from agentgyms.envs.scienceworld.own.objects.tree import Objects, TreeNode
+from agentgyms.envs.scienceworld.own.objects.tree import TreeNode
 from agentgyms.envs.scienceworld.own.properties.electrical import ElectricalConnectionProperties
 from agentgyms.envs.scienceworld.own.properties.simple import MoveableProperties
 from agentgyms.envs.scienceworld.own.sets import FrozenSet, MutableSet
@@ -32,8 +32,11 @@ VOLTAGE_GENERATOR: Final = 9.0
 MOVABLE: Final = MoveableProperties(is_movable=True)
 FIXED: Final = MoveableProperties(is_movable=False)
 
+Objects = tuple["EnvObject", ...]
+"""An immutable set of objects in Scala's order; `sets.union` joins two."""
 
-class EnvObject(TreeNode):
+
+class EnvObject(TreeNode["EnvObject"]):
     """One thing, place or being of the game.
 
     What an object does not set itself it has from its class, so that it takes little memory.
@@ -49,9 +52,9 @@ class EnvObject(TreeNode):
     prop_device: DeviceProperties | None = None
     prop_heat_source: HeatSourceProperties | None = None
     prop_cooling_source: CoolingSourceProperties | None = None
-    prop_portal: PortalProperties | None = None
+    prop_portal: PortalProperties[EnvObject] | None = None
     prop_moveable: MoveableProperties | None = MOVABLE
-    prop_electrical_connection: ElectricalConnectionProperties | None = None
+    prop_electrical_connection: ElectricalConnectionProperties[EnvObject] | None = None
     prop_life: Any = None
     prop_chromosome_pairs: Any = None
     prop_pollination: Any = None
@@ -226,7 +229,7 @@ class EnvObject(TreeNode):
         turn = self.world.turn
         if self._turn == turn:
             return False
-        for obj in pass_time(self):
+        for obj in self.world.pass_time(self):
             obj.tick()
         if self._portals is not None:
             for portal in self._portals.items():
@@ -241,7 +244,7 @@ class Terminal(EnvObject):
     ticks = False  # it has no material, and nothing is ever in it
     prop_moveable = FIXED
     voltage: float | None = None
-    prop_electrical_connection: ElectricalConnectionProperties
+    prop_electrical_connection: ElectricalConnectionProperties[EnvObject]
 
     def __init__(self, world: World, parent_object: EnvObject, name: str = "terminal") -> None:
         """Make a terminal of an object."""
@@ -292,7 +295,3 @@ class Terminal(EnvObject):
             ends = self.prop_electrical_connection.connected_to_str()
             return f"a {self.descript_name()}.  it is connected to: {ends}. "
         return f"a {self.descript_name()} on {self.parent_object.name}"
-
-
-# The processes look at objects, so that they come after them.
-from agentgyms.envs.scienceworld.own.processes.passing import pass_time  # noqa: E402

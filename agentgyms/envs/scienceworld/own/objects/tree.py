@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agentgyms.envs.scienceworld.own.sets import ObjectSet, distinct, settled, union
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
     from agentgyms.envs.scienceworld.own.properties.container import ContainerProperties
 
-Objects = tuple["EnvObject", ...]
-"""An immutable set of objects in Scala's order; `sets.union` joins two."""
+T = TypeVar("T", bound="TreeNode[Any]")
+"""The type of all objects, which is `EnvObject`."""
 
 
-class TreeNode:
+class TreeNode(Generic[T]):
     """An object's place in the tree; `EnvObject` adds all that an object is.
 
     Methods that return several objects return a tuple in the order of the engine's set.
     """
 
     prop_container: ContainerProperties | None = None
-    _contained: ObjectSet[EnvObject] | None = None
-    _container: EnvObject | None = None
-    _portals: ObjectSet[EnvObject] | None = None
-    _ticking: Objects | None = None
+    _contained: ObjectSet[T] | None = None
+    _container: T | None = None
+    _portals: ObjectSet[T] | None = None
+    _ticking: tuple[T, ...] | None = None
 
     def is_hidden(self) -> bool:
         """Tell whether the object is left out of what one sees."""
         raise NotImplementedError
 
-    def add_portal(self, portal_in: EnvObject) -> None:
+    def add_portal(self, portal_in: T) -> None:
         """Add a way out of this place."""
         if self._portals is None:
             self._portals = ObjectSet()
         self._portals.add(portal_in)
 
-    def remove_portal(self, portal_in: EnvObject) -> bool:
+    def remove_portal(self, portal_in: T) -> bool:
         """Remove a way out; tell whether there was one."""
         return self._portals is not None and self._portals.remove(portal_in)
 
-    def portals(self, include_hidden: bool = True) -> Objects:
+    def portals(self, include_hidden: bool = True) -> tuple[T, ...]:
         """Return the ways out of this place."""
         if self._portals is None:
             return ()
@@ -50,7 +49,7 @@ class TreeNode:
             return found
         return tuple(settled([portal for portal in found if not portal.is_hidden()]))
 
-    def contained_objects_and_portals(self, include_hidden: bool = True) -> Objects:
+    def contained_objects_and_portals(self, include_hidden: bool = True) -> tuple[T, ...]:
         """Return what is in this object, and the ways out of it."""
         if not include_hidden:
             return union(self.contained_objects_not_hidden(), self.portals())
@@ -58,10 +57,10 @@ class TreeNode:
 
     def contained_objects_and_portals_recursive(
         self, include_hidden: bool = False, include_portal_connections: bool = False
-    ) -> Objects:
+    ) -> tuple[T, ...]:
         """Return what is in this object at any depth, and the ways out, and where they lead."""
         inside, portals = self.contained_objects(), self.portals()
-        ends: Objects = ()
+        ends: tuple[T, ...] = ()
         out = [obj for obj in inside if include_hidden or not obj.is_hidden()]
         for portal in portals:
             if include_hidden or not portal.is_hidden():
@@ -77,11 +76,11 @@ class TreeNode:
                 out = _joined(out, more)
         return tuple(_joined(out, ends))
 
-    def container(self) -> EnvObject | None:
+    def container(self) -> T | None:
         """Return the object that this one is in."""
         return self._container
 
-    def contained_objects(self, include_hidden: bool = True) -> Objects:
+    def contained_objects(self, include_hidden: bool = True) -> tuple[T, ...]:
         """Return what is in this object."""
         if self._contained is None:
             return ()
@@ -89,20 +88,20 @@ class TreeNode:
             return self._contained.items()
         return self.contained_objects_not_hidden()
 
-    def contained_objects_not_hidden(self) -> Objects:
+    def contained_objects_not_hidden(self) -> tuple[T, ...]:
         """Return what is in this object and visible."""
         if self._contained is None:
             return ()
         return tuple(settled([obj for obj in self._contained.items() if not obj.is_hidden()]))
 
-    def contained_objects_recursive(self) -> Objects:
+    def contained_objects_recursive(self) -> tuple[T, ...]:
         """Return what is in this object at any depth."""
         out = dict.fromkeys(self.contained_objects())
         for obj in self.contained_objects():
             out.update(dict.fromkeys(obj.contained_objects_recursive()))
         return tuple(settled(list(out)))
 
-    def contained_objects_recursive_accessible(self, include_hidden: bool = False) -> Objects:
+    def contained_objects_recursive_accessible(self, include_hidden: bool = False) -> tuple[T, ...]:
         """Return what is in this object, and in open containers in it."""
         inside = self.contained_objects(include_hidden)
         out = dict.fromkeys(inside)
@@ -114,9 +113,9 @@ class TreeNode:
 
     def contained_accessible_objects(
         self, include_hidden: bool = False, include_portals: bool = True
-    ) -> Objects:
+    ) -> tuple[T, ...]:
         """Return what one can reach in this object, with electrical terminals."""
-        out: dict[EnvObject, None] = {}
+        out: dict[T, None] = {}
         for obj in self.contained_objects():
             if not include_hidden and obj.is_hidden():
                 continue
@@ -133,26 +132,26 @@ class TreeNode:
                     out[portal] = None
         return tuple(settled(list(out)))
 
-    def reachable_terminals(self, include_hidden: bool) -> Objects:
+    def reachable_terminals(self, include_hidden: bool) -> tuple[T, ...]:
         """Return the terminals that one reaches when one reaches the object."""
         raise NotImplementedError
 
-    def connection_points(self) -> Objects:
+    def connection_points(self) -> tuple[T, ...]:
         """Return the two places that a portal connects."""
         raise NotImplementedError
 
-    def contained_objects_of_type(self, *kinds: type) -> Objects:
+    def contained_objects_of_type(self, *kinds: type) -> tuple[T, ...]:
         """Return what is in this object and of a class."""
         return tuple(settled([obj for obj in self.contained_objects() if isinstance(obj, kinds)]))
 
     def contained_accessible_objects_of_type(
         self, *kinds: type, include_hidden: bool = False, include_portals: bool = True
-    ) -> Objects:
+    ) -> tuple[T, ...]:
         """Return what one can reach in this object and is of a class."""
         found = self.contained_accessible_objects(include_hidden, include_portals)
         return tuple(settled([obj for obj in found if isinstance(obj, kinds)]))
 
-    def add_object(self, obj_in: EnvObject) -> None:
+    def add_object(self, obj_in: T) -> None:
         """Put an object into this one, out of where it was."""
         if obj_in is self:
             return
@@ -161,9 +160,9 @@ class TreeNode:
             self._contained = ObjectSet()
         self._contained.add(obj_in)
         self._ticking = None
-        obj_in._container = self  # type: ignore[assignment]
+        obj_in._container = self
 
-    def remove_object_from_container(self, obj_in: EnvObject) -> bool:
+    def remove_object_from_container(self, obj_in: T) -> bool:
         """Take an object out of this one; tell whether it was in it."""
         if self._contained is None or not self._contained.remove(obj_in):
             return False
@@ -176,19 +175,19 @@ class TreeNode:
         container = self._container
         self._container = None
         if container is not None and container._contained is not None:
-            container._contained.remove(self)  # type: ignore[arg-type]
+            container._contained.remove(self)
             container._ticking = None
 
-    def move_all_contained_objects(self, new_container: EnvObject) -> None:
+    def move_all_contained_objects(self, new_container: T) -> None:
         """Put all that is in this object into another."""
         for obj in self.contained_objects():
             new_container.add_object(obj)
 
-    def contains(self, obj_in: EnvObject) -> bool:
+    def contains(self, obj_in: T) -> bool:
         """Tell whether an object is in this one, not deeper."""
         return self._contained is not None and obj_in in self._contained
 
-    def container_recursive_of_type(self, *kinds: type) -> EnvObject | None:
+    def container_recursive_of_type(self, *kinds: type) -> T | None:
         """Return the nearest object of a class around this one, as long as all between is open."""
         container = self._container
         if container is None or isinstance(container, kinds):
@@ -197,17 +196,17 @@ class TreeNode:
             return container.container_recursive_of_type(*kinds)
         return None
 
-    def containers_recursive(self) -> list[EnvObject]:
+    def containers_recursive(self) -> list[T]:
         """Return all objects around this one, the nearest first."""
         return list(_around(self))
 
 
-def _joined(first: Iterable[EnvObject], second: Iterable[EnvObject]) -> list[EnvObject]:
+def _joined(first: Iterable[T], second: Iterable[T]) -> list[T]:
     """Return the members of a copy of a mutable set that others are added to."""
     return settled(distinct((*first, *second)))
 
 
-def _around(obj: TreeNode) -> Iterator[EnvObject]:
+def _around(obj: TreeNode[T]) -> Iterator[T]:
     container = obj.container()
     while container is not None:
         yield container

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentgyms.envs.scienceworld.own.objects.substances import Ash
 from agentgyms.envs.scienceworld.own.sets import union
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ def combustion_tick(obj: EnvObject) -> None:
 
 
 def _burn_down(obj: EnvObject) -> None:
-    from agentgyms.envs.scienceworld.own.objects.substances import Ash
-
     assert obj.prop_material is not None
     obj.prop_material.is_combusting = False
     ash = Ash(obj.world)

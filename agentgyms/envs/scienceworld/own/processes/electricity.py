@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agentgyms.envs.scienceworld.own.jvm import JavaError
+from agentgyms.envs.scienceworld.own.objects.base import (
+    ROLE_VOLTAGE_USER,
+    VOLTAGE_GENERATOR,
+    EnvObject,
+    Terminal,
+)
 
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.base import EnvObject, Terminal
-
-_VOLTAGE_USER = 2
-_GENERATOR_VOLTS = 9.0
 _MAX_PARTS = 10
 
 
@@ -28,7 +27,7 @@ def unpolarized_electrical_conductivity_tick(
         if first.voltage is not None or second.voltage is not None:
             first.voltage = second.voltage = None
         return
-    if obj.electrical_role == _VOLTAGE_USER:
+    if obj.electrical_role == ROLE_VOLTAGE_USER:
         _charge(obj, first, second, activate_device_if_powered)
 
 
@@ -38,9 +37,9 @@ def _charge(obj: EnvObject, first: Terminal, second: Terminal, activate: bool) -
         assert device is not None
         device.is_activated = False
     if first.connects_to_ground() and second.connects_to_voltage():
-        first.voltage = _GENERATOR_VOLTS
+        first.voltage = VOLTAGE_GENERATOR
     elif second.connects_to_ground() and first.connects_to_voltage():
-        second.voltage = _GENERATOR_VOLTS
+        second.voltage = VOLTAGE_GENERATOR
     else:
         return
     if activate:
@@ -66,7 +65,7 @@ def _neighbours(part: EnvObject, terminal: Terminal) -> list[Terminal]:
     other = part.other_electrical_terminal(terminal)
     if other is None:
         raise JavaError("java.util.NoSuchElementException: None.get")
-    return [end for end in other.connections() if hasattr(end, "parent_object")]  # type: ignore
+    return [end for end in other.connections() if isinstance(end, Terminal)]
 
 
 def _reaches(part: EnvObject, terminal: Terminal, sought: EnvObject, seen: set[int]) -> bool:

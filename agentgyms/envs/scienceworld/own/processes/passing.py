@@ -15,8 +15,7 @@ from agentgyms.envs.scienceworld.own.processes.heat import (
 from agentgyms.envs.scienceworld.own.processes.matter import change_of_state
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
-    from agentgyms.envs.scienceworld.own.objects.tree import Objects
+    from agentgyms.envs.scienceworld.own.objects.base import EnvObject, Objects
     from agentgyms.envs.scienceworld.own.properties.material import MaterialProperties
 
 

@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+from typing import Final, Generic, Protocol, TypeVar
 
 MAX_CONNECTIONS: Final = 1
 
 
-class ElectricalConnectionProperties:
+class _Described(Protocol):
+    def description(self, mode: int) -> str: ...
+
+
+_T = TypeVar("_T", bound=_Described)
+
+
+class ElectricalConnectionProperties(Generic[_T]):
     """Holds what a point is connected to, which is one thing at most."""
 
     __slots__ = ("connected_to",)
 
     def __init__(self) -> None:
         """Connect the point to nothing."""
-        self.connected_to: tuple[EnvObject, ...] = ()
+        self.connected_to: tuple[_T, ...] = ()
 
-    def connections(self) -> tuple[EnvObject, ...]:
+    def connections(self) -> tuple[_T, ...]:
         """Return what the point is connected to."""
         return self.connected_to
 
-    def add_connection(self, obj: EnvObject) -> bool:
+    def add_connection(self, obj: _T) -> bool:
         """Connect an object; tell whether the point was free."""
         if self.is_at_max_connections():
             return False
         self.connected_to = (*self.connected_to, obj)
         return True
 
-    def remove_connection(self, obj: EnvObject) -> bool:
+    def remove_connection(self, obj: _T) -> bool:
         """Disconnect an object; tell whether it was connected."""
         if obj not in self.connected_to:
             return False
         self.connected_to = tuple(other for other in self.connected_to if other is not obj)
         return True
 
-    def is_connected(self, obj: EnvObject) -> bool:
+    def is_connected(self, obj: _T) -> bool:
         """Tell whether an object is connected."""
         return obj in self.connected_to
 

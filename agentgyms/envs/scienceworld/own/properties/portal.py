@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.base import EnvObject
+_T = TypeVar("_T")
 
 
-class PortalProperties:
+class PortalProperties(Generic[_T]):
     """Tells which places a way connects, and whether it is open or locked."""
 
     __slots__ = (
@@ -24,8 +23,8 @@ class PortalProperties:
         self,
         is_open: bool,
         is_openable: bool,
-        connects_from: EnvObject,
-        connects_to: EnvObject,
+        connects_from: _T,
+        connects_to: _T,
         is_lockable: bool,
         is_locked: bool,
     ) -> None:

@@ -22,7 +22,7 @@ from agentgyms.envs.scienceworld.own.properties.simple import (
 from agentgyms.envs.scienceworld.own.sets import FrozenSet
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.objects.tree import Objects
+    from agentgyms.envs.scienceworld.own.objects.base import Objects
     from agentgyms.envs.scienceworld.own.world import World
 
 
