@@ -63,7 +63,7 @@ class NamedFood(Food):
 
 
 class ColoredFood(NamedFood):
-    """Food whose color is told."""
+    """Food whose text tells its color, and which a command may call by it even when it burns."""
 
     ARTICLE = "a "
 
@@ -80,7 +80,7 @@ class ColoredFood(NamedFood):
 
 
 class PreparedFood(NamedFood):
-    """Food that a command may call by its color too, but only with its state."""
+    """Food that a command may call by its color too, with the mark of fire that it has."""
 
     MATERIAL = FlourProp
     COLOR = "white"
