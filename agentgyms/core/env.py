@@ -32,7 +32,7 @@ from agentgyms.core.outcome import (
     text_of,
 )
 from agentgyms.core.spaces import UnicodeText, longest_text
-from agentgyms.core.states import Copyable, EngineState, SharedState
+from agentgyms.core.states import Copyable, SharedState
 from agentgyms.core.tasks import TaskSet, check_split
 from agentgyms.core.world import World, WorldDefaults, check_world, is_drawable
 
@@ -270,14 +270,10 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         """
         if self._episode is None:
             raise ResetNeeded("share_state was called before the first reset: call reset() first")
-        saved, lent = self.save(), self.lend()
-        engine = None
-        if saved is not None or lent is not None:
-            engine = EngineState(saved, lent, self.tasks, self._task, self._goal)
         generator = self.np_random
         return SharedState(
             self._identity(),
-            engine,
+            states.engine_state(self._world, self.tasks, self._task, self._goal),
             self._episode,
             generator,
             randomness.state_of(generator),
@@ -294,11 +290,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
             return self.restore(shared.snapshot)
         self._episode = None  # from here on the running episode is lost
         self._tasks, self._task, self._goal = engine.tasks, engine.task, engine.goal
-        if engine.lent is not None:
-            self.copy_engine(engine.lent)
-        else:
-            states.load_engine(self._world, engine.task, states.json_copy(engine.saved))
-            states.check_loaded(self._world, engine.saved)
+        states.take_engine(self._world, engine)
         if shared.generator_state is None:
             self.np_random = randomness.copied(shared.generator)
         else:

@@ -161,6 +161,26 @@ def kind_of(world: World) -> dict[str, Any]:
     return {**kind, "parties": dict(world.parties)} if world.parties else kind
 
 
+def engine_state(world: World, tasks: TaskSet, task: Task, goal: str) -> EngineState | None:
+    """Return the state of a world's engine; None if it neither saves nor lends it."""
+    saved, lent = world.save(), world.lend()
+    if saved is None and lent is None:
+        return None
+    return EngineState(saved, lent, tasks, task, goal)
+
+
+def take_engine(world: World, engine: EngineState) -> None:
+    """Make a world take over the state of another's engine.
+
+    Raises `Mismatch` if it does not load what it saves, and the errors of `load_engine`.
+    """
+    if engine.lent is not None:
+        world.copy_engine(engine.lent)
+    else:
+        load_engine(world, engine.task, json_copy(engine.saved))
+        check_loaded(world, engine.saved)
+
+
 def load_engine(world: World, task: Task, saved: Any) -> None:
     """Make a world load the state of its engine.
 

@@ -48,6 +48,12 @@ class World(Protocol):
     def save(self) -> Any:
         """Return the engine's state as JSON-plain values; None if there is no `load`."""
 
+    def lend(self) -> Any:
+        """Return what `copy_engine` of environments in this process copies, or None."""
+
+    def copy_engine(self, lent: Any) -> None:
+        """Take over a copy of what `lend` of an equal environment returned."""
+
     def solution(self) -> dict[str, Any]:
         """Return the content of `info["oracle"]`."""
 

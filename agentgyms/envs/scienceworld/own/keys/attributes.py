@@ -191,5 +191,5 @@ SAME: Final[dict[str, tuple[str, ...]]] = {
 }
 """What a class has besides: what its variation decides for good, caches, what nobody asks for.
 
-Of goals that are not named here all attributes are of this kind.
+All attributes of goals that are not named here are of this kind.
 """

@@ -38,7 +38,7 @@ from agentgyms.envs.scienceworld.own.objects.substances import (
     Soap,
     Tin,
 )
-from agentgyms.envs.scienceworld.own.tasks.common import heater_goals
+from agentgyms.envs.scienceworld.own.tasks.heaters import heater_goals
 from agentgyms.envs.scienceworld.own.tasks.modifiers import (
     TaskDisable,
     TaskModifier,

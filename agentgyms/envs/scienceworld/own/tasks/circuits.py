@@ -45,7 +45,7 @@ from agentgyms.envs.scienceworld.own.objects.substances import SodiumChloride, W
 from agentgyms.envs.scienceworld.own.objects.taskitems import (
     UnknownSubstanceElectricalConductivity,
 )
-from agentgyms.envs.scienceworld.own.tasks.common import LETTERS, answer_boxes
+from agentgyms.envs.scienceworld.own.tasks.answers import LETTERS, answer_boxes
 from agentgyms.envs.scienceworld.own.tasks.modifiers import (
     TaskModifier,
     TaskValue,

@@ -23,7 +23,8 @@ from agentgyms.envs.scienceworld.own.life.plant_stages import PLANT_STAGE_ADULT_
 from agentgyms.envs.scienceworld.own.life.plants import Plant, Soil
 from agentgyms.envs.scienceworld.own.objects.containers import FlowerPot
 from agentgyms.envs.scienceworld.own.objects.taskitems import AnswerBox
-from agentgyms.envs.scienceworld.own.tasks.common import COLORS, shuffled
+from agentgyms.envs.scienceworld.own.tasks.answers import COLORS
+from agentgyms.envs.scienceworld.own.tasks.draws import shuffled
 from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskModifier, TaskValue, placed
 from agentgyms.envs.scienceworld.own.tasks.parametric import Notes, TaskParametric, skip_draws
 

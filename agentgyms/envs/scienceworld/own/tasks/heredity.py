@@ -11,7 +11,7 @@ from agentgyms.envs.scienceworld.own.life import crossed
 from agentgyms.envs.scienceworld.own.life.genetics import GeneticTrait
 from agentgyms.envs.scienceworld.own.life.plants import Soil
 from agentgyms.envs.scienceworld.own.objects.containers import CeramicCup, FlowerPot
-from agentgyms.envs.scienceworld.own.tasks.common import answer_boxes
+from agentgyms.envs.scienceworld.own.tasks.answers import answer_boxes
 from agentgyms.envs.scienceworld.own.tasks.growing import (
     bee_goals,
     jar_goals,

@@ -16,7 +16,7 @@ from agentgyms.envs.scienceworld.own.life import animals, trees
 from agentgyms.envs.scienceworld.own.life.living import LivingThing
 from agentgyms.envs.scienceworld.own.life.plants import Soil
 from agentgyms.envs.scienceworld.own.objects.containers import SelfWateringFlowerPot
-from agentgyms.envs.scienceworld.own.tasks.common import shuffled
+from agentgyms.envs.scienceworld.own.tasks.draws import shuffled
 from agentgyms.envs.scienceworld.own.tasks.finding import ANIMALS, random_animals
 from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskModifier, TaskValue, placed
 from agentgyms.envs.scienceworld.own.tasks.parametric import Notes, TaskParametric, skip_draws

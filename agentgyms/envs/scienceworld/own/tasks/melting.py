@@ -30,10 +30,8 @@ from agentgyms.envs.scienceworld.own.objects.substances import (
     Water,
 )
 from agentgyms.envs.scienceworld.own.objects.taskitems import UnknownSubstanceThermal
-from agentgyms.envs.scienceworld.own.tasks.common import (
-    LETTERS,
-    heater_goals,
-)
+from agentgyms.envs.scienceworld.own.tasks.answers import LETTERS
+from agentgyms.envs.scienceworld.own.tasks.heaters import heater_goals
 from agentgyms.envs.scienceworld.own.tasks.modifiers import (
     TaskModifier,
     TaskObject,

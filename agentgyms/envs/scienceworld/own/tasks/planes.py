@@ -24,7 +24,7 @@ from agentgyms.envs.scienceworld.own.objects.devices import StopWatch
 from agentgyms.envs.scienceworld.own.objects.planes import InclinedPlane
 from agentgyms.envs.scienceworld.own.objects.substances import Brick, SteelBlock, WoodBlock
 from agentgyms.envs.scienceworld.own.properties import MaterialProperties, materials
-from agentgyms.envs.scienceworld.own.tasks.common import shuffled
+from agentgyms.envs.scienceworld.own.tasks.draws import shuffled
 from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskModifier, TaskValue, placed
 from agentgyms.envs.scienceworld.own.tasks.parametric import Notes, TaskParametric
 

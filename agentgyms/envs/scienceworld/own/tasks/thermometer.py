@@ -29,10 +29,8 @@ from agentgyms.envs.scienceworld.own.objects.substances import (
     Wood,
 )
 from agentgyms.envs.scienceworld.own.objects.taskitems import UnknownSubstanceThermal
-from agentgyms.envs.scienceworld.own.tasks.common import (
-    answer_boxes,
-    subsampled,
-)
+from agentgyms.envs.scienceworld.own.tasks.answers import answer_boxes
+from agentgyms.envs.scienceworld.own.tasks.draws import subsampled
 from agentgyms.envs.scienceworld.own.tasks.modifiers import (
     TaskModifier,
     TaskValue,
