@@ -15,10 +15,10 @@ from agentgyms.envs.scienceworld.own.goals.monitor import ObjMonitor
 from agentgyms.envs.scienceworld.own.house.building import mk_kitchen_environment
 from agentgyms.envs.scienceworld.own.jvm import JavaError
 from agentgyms.envs.scienceworld.own.keys.forks import fork
+from agentgyms.envs.scienceworld.own.keys.state import GameState
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 from agentgyms.envs.scienceworld.own.processes.passing import pass_time
 from agentgyms.envs.scienceworld.own.simplify import SimplifierProcessor
-from agentgyms.envs.scienceworld.own.state import GameState
 from agentgyms.envs.scienceworld.own.tasks.maker import TaskMaker1
 from agentgyms.envs.scienceworld.own.world import World
 

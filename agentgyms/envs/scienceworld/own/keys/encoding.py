@@ -24,7 +24,7 @@ from agentgyms.envs.scienceworld.own.sets import START_BITS, ObjectSet
 
 if TYPE_CHECKING:
     from agentgyms.envs.scienceworld.own.commands.parser import InputMatch
-    from agentgyms.envs.scienceworld.own.state import GameState
+    from agentgyms.envs.scienceworld.own.keys.state import GameState
 
 _VERSION: Final = 2  # of marshal: without references, so that equal values give equal bytes
 

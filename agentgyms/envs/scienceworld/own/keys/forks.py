@@ -25,7 +25,7 @@ from agentgyms.envs.scienceworld.own.tasks.modifiers import TaskObject
 from agentgyms.envs.scienceworld.own.world import World
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.state import GameState
+    from agentgyms.envs.scienceworld.own.keys.state import GameState
 
 G = TypeVar("G", bound="GameState")
 

@@ -16,7 +16,7 @@ from agentgyms.envs.scienceworld.own.objects.agent import Deed
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 
 if TYPE_CHECKING:
-    from agentgyms.envs.scienceworld.own.state import GameState
+    from agentgyms.envs.scienceworld.own.keys.state import GameState
 
 PAST_GOALS: Final = (
     GoalPastActionExamineObject,
