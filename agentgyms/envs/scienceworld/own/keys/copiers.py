@@ -30,11 +30,7 @@ _TERMINALS: Final = ("terminal1", "terminal2", "anode", "cathode")
 _SET: Final = """
     v = o.{0}
     if v is not None:
-        s = new(ObjectSet)
-        s._ring = {{twins[x]: None for x in v._ring}}
-        s._bits = v._bits
-        s._shown = None
-        n.{0} = s"""
+        n.{0} = members(v, twins)"""
 _PART: Final = """
     v = o.{0}
     if v is not None:
@@ -68,7 +64,7 @@ def object_copier(obj: EnvObject) -> ObjectCopier:
     if "_positions" in layout.known:
         lines.append(_ALWAYS.format("_positions", "o._positions.copy()"))
     copier: ObjectCopier = _compiled(
-        kind, lines, new=_NEW, ObjectSet=ObjectSet, parts=PART_COPIERS, terminal=_terminal
+        kind, lines, new=_NEW, members=_set, parts=PART_COPIERS, terminal=_terminal
     )
     return copier
 
@@ -87,8 +83,15 @@ def _terminal(o: Terminal, n: Terminal, twins: Twins, world: World) -> Terminal:
     if o.deleted:
         n.deleted = True
     if o._contained is not None:
-        n._contained = ObjectSet(twins[obj] for obj in o._contained._ring)
+        n._contained = _set(o._contained, twins)
     return n
+
+
+def _set(members: ObjectSet[EnvObject], twins: Twins) -> ObjectSet[EnvObject]:
+    new: ObjectSet[EnvObject] = _NEW(ObjectSet)
+    new._ring = {twins[obj]: None for obj in members._ring}
+    new._bits, new._shown = members._bits, None
+    return new
 
 
 def _values(kind: type, names: Iterable[str], form: str = "{}") -> Iterator[str]:

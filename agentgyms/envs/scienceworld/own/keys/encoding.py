@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _VERSION: Final = 2  # of marshal: without references, so that equal values give equal bytes
 
-Encoder = Callable[[Any, Number], Record]
+Encoder = Callable[[Any, Number], Record | str]
 
 
 class Numbers(dict[EnvObject | None, int]):
@@ -178,8 +178,16 @@ def _encoder(obj: EnvObject) -> Encoder:
 
 
 def _terminal_encoder(code: int) -> Encoder:
-    def encode(obj: Terminal, number: Number) -> Record:
+    def encode(obj: Terminal, number: Number) -> Record | str:
         connected = obj.prop_electrical_connection.connected_to
+        if (
+            not connected
+            and obj._hidden
+            and obj.voltage is None
+            and obj._contained is None
+            and obj._container is obj.parent_object
+        ):
+            return obj.name  # as most are: the rest is known from the object that has it
         return (
             code,
             obj.name,
