@@ -184,6 +184,9 @@ def _keep(played: Played, answer: Future[list[list[str]]], code: str, results: P
             difference = f"turn {number}: {played.commands[number]!r}: {_short(real, mine)}"
             steps = max(0, number - 1)
             break
+    else:
+        if len(theirs) != len(played.commands):
+            difference = difference or f"{len(theirs)} turns of {len(played.commands)}"
     told: dict[str, Any] = {**played.plan._asdict(), "steps": steps}
     told |= {"listed": steps // LISTED + 1, "difference": difference, "code": code}
     with results.open("a", encoding="utf-8") as stream:
