@@ -15,7 +15,7 @@ from agentgyms.envs.scienceworld import worker
 from agentgyms.envs.scienceworld.engine import Answer, Game, find_java, find_python
 from agentgyms.processes.child import Child
 
-CACHE = Path(os.environ.get("SCIENCEWORLD_TRACES", "/work/sw/traces"))
+CACHE = Path(os.environ.get("SCIENCEWORLD_TRACES", "build/scienceworld-traces"))
 _GOLD_STEPS = 400
 
 
