@@ -24,6 +24,7 @@ ENVIRONMENTS = {
     "searchqa": ("SearchQA", {}),
     "sotopia": ("SOTOPIA", {}),
     "tau2": ("Tau2", {}),
+    "scienceworld": ("ScienceWorld", {}),
     "frozen_lake": ("FrozenLake", {}),
     "blackjack": ("Blackjack", {}),
     "number_line": ("NumberLine", {}),

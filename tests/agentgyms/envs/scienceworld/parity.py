@@ -3,7 +3,7 @@
 
     python parity.py boil --variations dev:2 --policy random --steps 60 --seed 0
 
-`--record` only records traces of the real engine, which are kept in build/scienceworld-traces. `--cached`
+`--record` only records traces of the real engine, kept in build/scienceworld-traces. `--cached`
 compares with the traces that are there, and starts no JVM.
 """
 
