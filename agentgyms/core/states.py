@@ -161,14 +161,6 @@ def kind_of(world: World) -> dict[str, Any]:
     return {**kind, "parties": dict(world.parties)} if world.parties else kind
 
 
-def engine_state(world: World, tasks: TaskSet, task: Task, goal: str) -> EngineState | None:
-    """Return the state of a world's engine; None if it neither saves nor lends it."""
-    saved, lent = world.save(), world.lend()
-    if saved is None and lent is None:
-        return None
-    return EngineState(saved, lent, tasks, task, goal)
-
-
 def take_engine(world: World, engine: EngineState) -> None:
     """Make a world take over the state of another's engine.
 
@@ -184,10 +176,12 @@ def take_engine(world: World, engine: EngineState) -> None:
 def load_engine(world: World, task: Task, saved: Any) -> None:
     """Make a world load the state of its engine.
 
-    Raises `BadSnapshot` if the engine cannot load it, `NotImplementedError` without a `load`.
+    Raises `BadSnapshot` if the engine cannot load it, or has no `load`.
     """
     if not is_loadable(world):
-        raise NotImplementedError(f"{type(world).__name__} has save but no load")
+        raise BadSnapshot(
+            f"the snapshot holds the state of an engine, and {type(world).__name__} has no load"
+        )
     try:
         with time_limit(world.work_limit_s):
             world.load(task, saved)

@@ -130,6 +130,9 @@ def test_forks_play_on_alone_and_another_replay_is_refused():
         env.restore(json.dumps(changed).encode())
     with pytest.raises(BadSnapshot):
         make(simplification="easy").restore(snapshot)
+    foreign = {**json.loads(snapshot), "engine": {"turn": 1}}
+    with pytest.raises(BadSnapshot, match="ScienceWorldEnv has no load"):
+        env.restore(json.dumps(foreign).encode())
 
 
 def test_simplifications_are_the_engines():
