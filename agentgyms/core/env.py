@@ -32,7 +32,7 @@ from agentgyms.core.outcome import (
     text_of,
 )
 from agentgyms.core.spaces import UnicodeText, longest_text
-from agentgyms.core.states import Copyable, SharedState
+from agentgyms.core.states import Copyable, EngineState, SharedState
 from agentgyms.core.tasks import TaskSet, check_split
 from agentgyms.core.world import World, WorldDefaults, check_world, is_drawable
 
@@ -270,10 +270,14 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         """
         if self._episode is None:
             raise ResetNeeded("share_state was called before the first reset: call reset() first")
+        saved, lent = self.save(), self.lend()
+        engine = None  # a remote world has neither, nor a task here
+        if saved is not None or lent is not None:
+            engine = EngineState(saved, lent, self.tasks, self._task, self._goal)
         generator = self.np_random
         return SharedState(
             self._identity(),
-            states.engine_state(self._world, self.tasks, self._task, self._goal),
+            engine,
             self._episode,
             generator,
             randomness.state_of(generator),
