@@ -97,7 +97,7 @@ class Game(GameState):
         state = self.world.random.state
         found = possible_actions(self.agent, self._here(), self.universe, self.world.simplifier)
         self.world.random.state = state
-        return sorted(set(found))
+        return found
 
     def gold_actions(self) -> tuple[list[str], bool]:
         """Play the engine's own solution; return it, and whether it was found."""

@@ -65,7 +65,7 @@ def tree_order(members: Iterable[T]) -> list[T]:
     return sorted(members, key=lambda member: _path(scala_hash(member)))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=4096)
 def text_order(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return texts in the order of a tree of hashes; many games ask for the same ones."""
     return tuple(tree_order(texts))

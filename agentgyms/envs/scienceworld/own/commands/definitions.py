@@ -39,6 +39,9 @@ class Command(NamedTuple):
     only: str = ""
     never: str = ""
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Command:
+        return self  # it never changes
+
     def typecast(self, assignments: Assignments) -> Action:
         """Return the action with its objects."""
         agent = assignments["agent"]

@@ -53,7 +53,7 @@ def names_of(objs: Iterable[EnvObject], perspective: EnvObject) -> list[Names]:
     return out
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=4096)
 def _names(words: tuple[str, ...], around: tuple[str, ...]) -> Names:
     out: MutableSet[str] = MutableSet()
     for word in words:
@@ -164,7 +164,7 @@ class _Steady(NamedTuple):
     clash: bool
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _steady(names: Options) -> _Steady:
     options = _without_shared(names)
     places = [0] * len(options)
