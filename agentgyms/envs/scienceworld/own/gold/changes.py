@@ -121,6 +121,7 @@ class _Changer(Solver):
             self.run(f"activate {device.name}")
             if self._heat_on(device, substance, state, may_burn):
                 return
+            may_burn = False  # the engine forgets that it may as it goes on to the furnace
 
     def _heat_on(self, device: _Device, substance: EnvObject, state: str, may_burn: bool) -> bool:
         """Tell whether there is nothing more to do, as the substance is gone or as wanted."""
