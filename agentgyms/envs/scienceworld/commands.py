@@ -44,6 +44,7 @@ TOOLS: Final = Tools(
     _on("put_down", "Put a thing of the inventory down.", "put down {thing}"),
     _two("move", "Move a thing into or onto another one.", "move {thing} to {other}"),
     _two("pour", "Pour a liquid, or what a thing contains.", "pour {thing} into {other}"),
+    _two("pour_in", "Pour, in the words of the engine's own paths.", "pour {thing} in {other}"),
     _two("dunk", "Dunk a container into a liquid.", "dunk {thing} into {other}"),
     _on("mix", "Mix what a container holds.", "mix {thing}"),
     _on("activate", "Switch a device on.", "activate {thing}"),
@@ -81,11 +82,7 @@ def canonical(action: str) -> str:
 def in_tools_words(command: str) -> str:
     """Return a command of the engine's own paths as the tools word it; it means the same."""
     verb, _, rest = command.partition(" ")
-    if verb == "drop":
-        return f"put down {rest}"
-    if verb == "pour" and " into " not in rest:
-        return "pour {} into {}".format(*rest.rsplit(" in ", 1))
-    return command
+    return f"put down {rest}" if verb == "drop" else command
 
 
 def fault(action: str) -> str:

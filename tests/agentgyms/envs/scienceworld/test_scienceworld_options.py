@@ -151,8 +151,10 @@ Unordered and Optional Subgoals:
 
 def test_paths_are_told_in_the_tools_words():
     assert in_tools_words("drop black wire") == "put down black wire"
-    assert in_tools_words("pour cup in art studio in jug") == "pour cup in art studio into jug"
-    assert in_tools_words("pour cup into jug") == "pour cup into jug"
+    poured = "pour cup in art studio in cup containing red paint in table"
+    assert in_tools_words(poured) == poured
+    assert TOOLS.action(TOOLS.call(poured)) == poured
+    assert TOOLS.call("pour cup into jug in sink").name == "pour"
 
 
 def test_goals_are_atoms():
