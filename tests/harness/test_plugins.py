@@ -153,7 +153,8 @@ def test_a_wrong_plugin_ends_in_one_line(number, refusals):
     code, told = refusals[number]
     assert code == 2
     assert re.search(WRONG[number][1], told), told
-    assert len(told.strip().splitlines()) == 1, told
+    said = [line for line in told.strip().splitlines() if "so far" not in line]
+    assert len(said) == 1, told  # a slow machine also says that it goes on
 
 
 @pytest.mark.slow
