@@ -128,7 +128,7 @@ $(APPWORLD)/stamp: requirements-appworld.txt
 	@touch $@
 
 $(TAU2)/stamp: requirements-tau2.txt
-	$(call venv,$(TAU2))
+	$(PYTHON) -m venv $(TAU2)
 	$(call install,$(TAU2)) --no-deps -r requirements-tau2.txt
 	@touch $@
 
