@@ -39,7 +39,7 @@ class ScienceWorldEnv(TextEnv):
     | `families` | `None` | a list of the 30 tasks to restrict the variations to, in any order |
     | `simplification` | `""` | `"easy"`, or the engine's simplifications with commas |
     | `list_actions` | `True` | list the engine's valid actions in every state |
-    | `engine` | `None` | `"own"`, `"official"` (the real one), or None: ours where it is exact |
+    | `engine` | `"own"` | `"own"`, ours, or `"official"`, the real one |
     | `max_turns` | 100 | turns until the episode is truncated |
     | `oracle` | `False` | put the next action of the gold path into `info["oracle"]` |
 
@@ -83,7 +83,7 @@ class ScienceWorldEnv(TextEnv):
         families: Sequence[str] | None = None,
         simplification: str = "",
         list_actions: bool = True,
-        engine: str | None = None,
+        engine: str = "own",
         **common: Any,
     ) -> None:
         """Check the arguments; the engine starts with the first episode.
@@ -101,9 +101,10 @@ class ScienceWorldEnv(TextEnv):
         if simplification:
             self._arguments["simplification"] = self._simplification
         self._listing = list_actions
-        self._on_jar = tasks.on_jar(engine, self._families)
-        self.blocking = bool(self._on_jar)
-        self._jar, self._own = jar.Engine(), own.Engine()
+        if engine not in ("own", "official"):
+            raise BadOption(f"engine {engine!r:.40} is unknown: expected 'own' or 'official'")
+        self.blocking = engine == "official"
+        self._engine: jar.Engine | own.Engine = jar.Engine() if self.blocking else own.Engine()
 
     @classmethod
     def data_source_of(cls, arguments: Mapping[str, Any]) -> str:  # noqa: ARG003
@@ -124,9 +125,6 @@ class ScienceWorldEnv(TextEnv):
         self._game: jar.Game = (*tasks.parsed(task), self._simplification)
         self._played: list[str] = []
         self._points = 0
-        self._engine: jar.Engine | own.Engine = self._own
-        if self._game[0] in self._on_jar:
-            self._engine = self._jar
         self._last = self._engine.load(self._game, listing=self._listing)
         return self._outcome(self._last)
 
@@ -151,29 +149,30 @@ class ScienceWorldEnv(TextEnv):
         return self._outcome(answer, keys.INVALID_ACTION if invalid else taken, feedback, reason)
 
     def warm(self) -> None:
-        """Start a JVM for the first episode that needs one."""
-        if self._on_jar:
+        """Start a JVM for the first episode of the real engine."""
+        if self.blocking:
             jar.give(jar.take())
 
     def close(self) -> None:
         """Give the JVM to the episodes of others."""
-        self._jar.close()
-        self._own.close()
+        self._engine.close()
 
     def lend(self) -> Self | None:
         """Return this environment if our engine plays, whose games can be copied."""
-        return self if self._engine is self._own else None
+        return None if self.blocking else self
 
     def copy_engine(self, lent: Self) -> None:
         """Take over a copy of the game of another environment."""
         self._game, self._played, self._points = lent._game, list(lent._played), lent._points
-        self._last, self._engine = lent._last, self._own
-        self._own.copy_game(lent._own)
+        self._last = lent._last
+        assert isinstance(self._engine, own.Engine)
+        assert isinstance(lent._engine, own.Engine)
+        self._engine.copy_game(lent._engine)
 
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of the gold path, whose actions may stand among others."""
-        module = jar if self._game[0] in self._on_jar else own
-        path, at = [in_tools_words(action) for action in module.gold_path(self._game)], 0
+        found = (jar if self.blocking else own).gold_path(self._game)
+        path, at = [in_tools_words(action) for action in found], 0
         for action in self._played:
             at += at < len(path) and action == canonical(path[at])
         return {"best": path[at] if at < len(path) else "look around"}

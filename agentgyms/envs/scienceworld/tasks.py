@@ -42,11 +42,6 @@ VARIATIONS: Final = {
 }
 """The engine's names of the tasks, and how many variations each has."""
 
-ON_JAR: Final[dict[str, str]] = {}
-"""The tasks that our engine does not play, each with the first difference to the real one."""
-
-ENGINES: Final = ("own", "official")
-
 SPLITS: Final = ("train", "dev", "test", "sample")
 """The engine's names of the splits, and `sample`, the first variation of each task."""
 
@@ -95,28 +90,6 @@ def check_families(given: Any) -> tuple[str, ...]:
             f"got {given!r:.80}{hint}"
         )
     return tuple(sorted(set(given)))
-
-
-def on_jar(engine: object, families: tuple[str, ...]) -> frozenset[str]:
-    """Return the tasks of `families` that the real engine plays.
-
-    Raises:
-        BadOption: The engine is unknown, or ours and one of the tasks is the real one's alone.
-    """
-    if engine not in (None, *ENGINES):
-        raise BadOption(
-            f"engine {engine!r:.40} is unknown: expected 'own', 'official', the real one, or None, "
-            "which takes ours where it is exact"
-        )
-    if engine == "official":
-        return frozenset(families)
-    others = frozenset(families) & ON_JAR.keys()
-    if engine and others:
-        raise BadOption(
-            f"engine='own' does not play {min(others)!r} ({ON_JAR[min(others)]}): give `families` "
-            "without it, or engine=None"
-        )
-    return others
 
 
 def check_simplification(given: object, families: tuple[str, ...]) -> str:

@@ -45,6 +45,7 @@ def test_families_restrict_the_tasks():
         ({"simplification": "noElectricalAction"}, "leaves 'power-component' without a solution"),
         ({"list_actions": 1}, "list_actions must be True or False"),
         ({"engine": "jar"}, "engine 'jar' is unknown"),
+        ({"engine": None}, "is unknown: expected 'own' or 'official'"),
     ],
 )
 def test_wrong_arguments_are_named(kwargs, message):

@@ -45,7 +45,7 @@ class InputParser:
     """Finds the action that an input means.
 
     Attributes:
-        ambiguous: What the last input may mean, if it may mean several things.
+        ambiguous: The meanings of the last input, if it has several; else None.
     """
 
     __slots__ = ("_commands", "ambiguous")

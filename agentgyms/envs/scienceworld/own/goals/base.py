@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
 
@@ -89,7 +89,7 @@ class Goal:
 
     Attributes:
         description: The goal in words.
-        key: What is noted once the goal is reached, or "".
+        key: The note that is made once the goal is reached, or "".
         prerequisites: The keys that must have been noted before the goal counts.
         defocus_on_success: Whether the agent loses its focus as the goal is reached.
         satisfied_with_object: The focus that reached the goal; it stays for the goals after.
@@ -169,3 +169,14 @@ class SightGoal(Goal):
     def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Tell whether the location, or what is in it, reaches the goal."""
         raise NotImplementedError
+
+
+class NamedSightGoal(SightGoal):
+    """A goal about the things with a name that are seen."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str, description: str, **common: Any) -> None:
+        """Set the name of the things."""
+        super().__init__(description, **common)
+        self.name = name.lower()

@@ -9,6 +9,7 @@ from agentgyms.envs.scienceworld.own.goals.base import (
     FAILURE,
     GoalReturn,
     Memory,
+    NamedSightGoal,
     SameFocusGoal,
     Sight,
     SightGoal,
@@ -101,15 +102,10 @@ class GoalSpecificObjectInDirectContainer(SightGoal):
         )
 
 
-class GoalContainerOpen(SightGoal):
+class GoalContainerOpen(NamedSightGoal):
     """A container with a name is open."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str, description: str, **common: Any) -> None:
-        """Set the name of the container."""
-        super().__init__(description, **common)
-        self.name = name.lower()
+    __slots__ = ()
 
     def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Look at all containers with the name."""

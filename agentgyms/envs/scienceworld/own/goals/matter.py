@@ -11,9 +11,9 @@ from agentgyms.envs.scienceworld.own.goals.base import (
     FocusGoal,
     GoalReturn,
     Memory,
+    NamedSightGoal,
     SameFocusGoal,
     Sight,
-    SightGoal,
     when,
 )
 from agentgyms.envs.scienceworld.own.objects.base import EnvObject
@@ -140,15 +140,10 @@ class GoalTemperatureDecrease(_TemperatureChange):
         return temperature <= self.initial_temperature - self.degrees
 
 
-class GoalTemperatureOnFire(SightGoal):
+class GoalTemperatureOnFire(NamedSightGoal):
     """A thing with a name burns in the location."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str, description: str, **common: Any) -> None:
-        """Set the name of the thing."""
-        super().__init__(description, **common)
-        self.name = name.lower()
+    __slots__ = ()
 
     def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
         """Tell whether one of them burns."""

@@ -32,7 +32,7 @@ class GoalSequence:
         cur_subgoal_idx: The number of ordered goals that are reached.
         failed: Whether the task was failed; it stays so, though goals are still noted.
         last_satisfied_with_object: The focus that reached an ordered goal last.
-        stored_values: What goals keep for each other.
+        stored_values: The values that goals keep for each other.
         completed_keys: The keys of the goals that were reached.
     """
 

@@ -39,7 +39,7 @@ Objects = tuple["EnvObject", ...]
 class EnvObject(TreeNode["EnvObject"]):
     """One thing, place or being of the game.
 
-    What an object does not set itself it has from its class, so that it takes little memory.
+    A class holds the defaults, and an object only what differs, so that it takes little memory.
     """
 
     deleted = False

@@ -30,7 +30,7 @@ class InclinedPlane(EnvObject):
 
     Attributes:
         angle_deg: The angle of the plane in degrees.
-        surface_material: What objects slide on.
+        surface_material: The material of the surface that objects slide on.
         additional_name: A name that tells planes apart, or "".
     """
 

@@ -10,7 +10,7 @@ STATES: Final = ("solid", "liquid", "gas")
 class MaterialProperties:
     """Holds how a substance looks, conducts, melts, boils, burns and slides.
 
-    What an object has not changed it has from the class of its material.
+    The class of a material holds the defaults, and an object only the properties that differ.
     """
 
     substance_name = "none"
