@@ -20,6 +20,8 @@ from harness.reporting.results.training_runs import TrainingRun
 from harness.runs import metrics
 
 SPLITS = ("valid_seen", "valid_unseen")
+NO_METHODS = ("start", "reward")
+"""Folders of a seed that are no method's: its warm start, and the audit's reward model."""
 WIDTH = 5
 """Steps of the running mean in the figure."""
 PHASES = ("collect", "credit", "update", "annotators")
@@ -87,7 +89,7 @@ def read(folder: Path) -> list[Group]:
     """Return the finished runs by method, in the order of the first seed."""
     found: dict[str, list[TrainingRun]] = {}
     done = sorted(folder.glob("seed-*/*/done"), key=lambda file: file.stat().st_mtime)
-    for path in [file.parent for file in done if file.parent.name != "start"]:
+    for path in [file.parent for file in done if file.parent.name not in NO_METHODS]:
         run = training_runs.read(path)
         found.setdefault(path.name, []).append(run)
     return [Group(tuple(sorted(runs, key=lambda run: run.seed))) for runs in found.values()]

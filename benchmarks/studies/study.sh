@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the study of docs/study.md: `bash benchmarks/studies/study.sh [FOLDER [SECTION.KEY=VALUE ...]]`.
-# SEEDS and METHODS choose a part of it, RECIPE another recipe. Every seed is warmed up once; all its
-# methods start from there. What is finished is skipped, and what was interrupted goes on.
+# SEEDS and METHODS choose a part of it, RECIPE another recipe, SCORER what compares SCPO's texts. Every
+# seed is warmed up once; all its methods start from there. AUDIT=1 measures the worth of the start's turns
+# first, which foretold.py reads. What is finished is skipped, and what was interrupted goes on.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/resumable.sh"
 
@@ -15,7 +16,8 @@ settings() {
   local own='statistics="turn",invalid_penalty=0.02'
   case $1 in
     grpo | salt | gigpo | hgpo | g2po) own+=',norm="mean"' ;;
-    scpo) own+=',norm="mean",scorer="exact",alpha=0.1' ;;
+    scpo) own+=",norm=\"mean\",scorer=\"${SCORER:-exact}\",alpha=0.1" ;;
+    graft) own='invalid_penalty=0.01,norm="mean"' ;; # its graph is of successes, which count 1, not 2
     graphgpo) own='statistics="turn",invalid_penalty=0.0' ;; # centred, its graph would add next to nothing
     ecpo) own='statistics="turn",invalid_penalty=0.0,norm="mean"' ;;
     oprl)
@@ -47,10 +49,18 @@ for seed in ${SEEDS:-1 2 3}; do
   recipe=${RECIPE:-alfworld-tiny-study}
   same=(${changes[@]+"${changes[@]}"} "run.seed=$seed")
   train "$recipe" start "${same[@]}" run.steps=0
+  same+=(policy.model=start/checkpoints/step-000000 warmstart.episodes=0)
+  if [[ -n ${AUDIT:-} && ! -e truth.npz ]]; then
+    # OPRL's credit is its reward model's: it learns from the start's episodes, the policy stands still.
+    mapfile -t own < <(settings oprl)
+    train "$recipe" reward "${same[@]}" method.name=oprl "${own[@]}" run.steps=6 \
+      optimizer.learning_rate=1e-12 'eval.final_splits=[]' eval.tasks=1
+    "${harness[@]}" credit audit --model start --tasks 16 --continuations 16 --process-reward reward \
+      --save truth.npz
+  fi
   for method in ${METHODS:-grpo gigpo salt scpo ecpo gvpo oprl}; do
     mapfile -t own < <(settings "$method")
-    train "$recipe" "$method" "${same[@]}" policy.model=start/checkpoints/step-000000 \
-      warmstart.episodes=0 "method.name=$method" "${own[@]}"
+    train "$recipe" "$method" "${same[@]}" "method.name=$method" "${own[@]}"
   done
   popd >/dev/null
 done

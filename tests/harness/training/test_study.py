@@ -94,12 +94,13 @@ def test_the_page_of_budgets_tells_what_each_method_is_given():
         defaults.resolve(configs.load("corridor-tiny-demo", [f"method.name={name}", *own]))
 
 
-@pytest.mark.parametrize("name", ["graphgpo", "g2po", "oracle"])
+@pytest.mark.parametrize("name", ["graphgpo", "g2po", "graft", "oracle"])
 def test_further_methods_can_be_chosen(name):
     config = configs.load("alfworld-tiny-study", [f"method.name={name}", *own_settings(name)])
     method = defaults.resolve(config).method
     divides = name == "graphgpo"
-    assert method.credit["invalid_penalty"] == (0.0 if divides else 0.02)
+    penalty = {"graphgpo": 0.0, "graft": 0.01}.get(name, 0.02)
+    assert method.credit["invalid_penalty"] == penalty
     assert method.credit.get("norm", "mean") == ("std" if divides else "mean")
     assert method.credit.get("scale", "none") == "none"
     assert method.annotators == ({"continuations": {"count": 4}} if name == "oracle" else {})

@@ -1,0 +1,112 @@
+"""Does the audit of a start foretell what training makes of it? From runs of `AUDIT=1 study.sh`.
+
+    python benchmarks/studies/foretold.py runs/study
+
+Each method's credit is compared with the measured worth of the start's turns, by the settings that
+it was trained with. The improvement is that of success on the held-out tasks. A figure's rank
+correlation with it is over the methods of a start; its interval is Student's over the starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import study
+from foretell import rank_correlation
+
+from harness.evaluation.statistics import mean_and_std, student_interval
+from harness.reporting.results.training_runs import TrainingRun
+from harness.reporting.table import Table
+
+FIGURES = ("spearman", "within_rollouts", "within_states", "gradient", "sign", "precision")
+REWARD_SCALE = 10.0
+"""The audit's; what a method adds to rewards is brought on it."""
+IN_REWARDS = ("invalid_penalty", "scpo.alpha", "oprl.alpha")
+IN_SUCCESSES = ("graft",)
+"""Methods that count a success as 1, whatever its reward."""
+
+
+def credit(run: TrainingRun) -> Iterator[str]:
+    """Yield the audit's options for the credit that a run was trained with."""
+    settings = run.config["method"]
+    scale = 1.0 if run.method in IN_SUCCESSES else REWARD_SCALE / settings["reward_scale"]
+    for key, value in settings["credit"].items():
+        name = f"{run.method}.{key}"
+        if value is not None:
+            told = value * scale if key in IN_REWARDS or name in IN_REWARDS else value
+            yield f"--credit={name}={json.dumps(told) if isinstance(told, bool) else told}"
+
+
+def audited(folder: Path, runs: Sequence[TrainingRun]) -> dict[str, dict[str, float]]:
+    """Return the figures of each method's credit at a seed's start."""
+    names = ",".join(run.method for run in runs)
+    command = [sys.executable, "-m", "harness", "credit", "audit", f"--truth={folder}/truth.npz"]
+    command += [f"--methods={names}", "--json=-", *(one for run in runs for one in credit(run))]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    methods: Mapping[str, Any] = json.loads(told)["methods"]
+    return {
+        name: {key: math.nan if (value := own[key]["value"]) is None else value for key in FIGURES}
+        for name, own in methods.items()
+    }
+
+
+def main() -> None:
+    """Print each method's figures and improvement, and the rank correlations."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="of benchmarks/studies/study.sh")
+    folder = parser.parse_args().folder
+    groups = study.read(folder)
+    seeds = sorted(set.intersection(*(set(group.seeds) for group in groups)))
+    starts: list[dict[str, dict[str, float]]] = []
+    for seed in seeds:
+        runs = [run for group in groups for run in group.runs if run.seed == seed]
+        figures = audited(folder / f"seed-{seed}", runs)
+        for group, run in zip(groups, runs, strict=True):
+            before = np.mean([w for key, w in group.episodes(first=True).items() if key[2] == seed])
+            figures[run.method]["improvement"] = 100 * (group.success(seed) - float(before))
+        starts.append(figures)
+    rows = []
+    for name in (group.runs[0].method for group in groups):
+        told = [mean_and_std(known(start[name][key] for start in starts))[0] for key in FIGURES]
+        mean, std = mean_and_std([start[name]["improvement"] for start in starts])
+        rows.append(
+            [name, *map(_number, told), f"{mean:+.1f}", "" if std is None else f"{std:.1f}"]
+        )
+    rows.sort(key=lambda row: -float(row[-2]))
+    print(f"{len(rows)} methods, seeds {', '.join(map(str, seeds))}\n")
+    print(Table(["method", *FIGURES, "improvement", "std"], rows).markdown(), "\n")
+    print(Table(["figure", "rank correlation", "95 % interval"], correlations(starts)).markdown())
+
+
+def correlations(starts: Sequence[Mapping[str, Mapping[str, float]]]) -> list[list[str]]:
+    """Return each figure's rank correlation with the improvement, the mean over the starts."""
+    rows = []
+    for key in FIGURES:
+        pairs = [np.array([(one[key], one["improvement"]) for one in s.values()]) for s in starts]
+        whole = [pair[np.isfinite(pair[:, 0])] for pair in pairs]
+        found = known(rank_correlation(*pair.T) for pair in whole if len(pair) > 2)
+        between = student_interval(found)
+        told = "" if between is None else f"{between[0]:.2f} to {between[1]:.2f}"
+        rows.append([key, _number(mean_and_std(found)[0]), told])
+    return rows
+
+
+def known(values: Iterable[float]) -> list[float]:
+    """Return the values that are numbers."""
+    return [value for value in values if math.isfinite(value)]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+if __name__ == "__main__":
+    main()
