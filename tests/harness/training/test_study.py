@@ -15,6 +15,7 @@ from harness.credit import TurnTable
 from harness.credit.diagnostics import layer_figures
 from harness.preflight import defaults
 from harness.reporting.credit_view import recordings
+from harness.reporting.results import training_runs
 from harness.rollouts import rollout_files
 from harness.runs import metrics
 
@@ -135,8 +136,9 @@ def test_rho_is_the_logged_figure_and_takes_the_first_members(tmp_path, monkeypa
 
 
 @pytest.mark.slow
-def test_a_small_study_runs_and_is_summed_up(tmp_path, harness_program):
-    chosen = {"SEEDS": "1", "METHODS": "grpo scpo", "HARNESS": harness_program}
+def test_a_small_study_runs_and_is_summed_up(tmp_path, harness_program, monkeypatch):
+    monkeypatch.syspath_prepend(str(STUDIES))
+    chosen = {"SEEDS": "1", "METHODS": "grpo scpo", "HARNESS": harness_program, "AUDIT": "1"}
     run = ["bash", str(SCRIPT), str(tmp_path), *SMALL]
     subprocess.run(run, env=os.environ | chosen, check=True, capture_output=True)
     first = metrics.read(tmp_path / "seed-1/scpo")
@@ -160,6 +162,43 @@ def test_a_small_study_runs_and_is_summed_up(tmp_path, harness_program):
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| before", "| GRPO", "| SCPO"]
     assert len({line.count("|") for line in lines}) == 1
     assert figure.stat().st_size > 10_000
+    words = [sys.executable, str(STUDIES / "foretold.py"), str(tmp_path)]
+    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert told.startswith("2 methods, seeds 1\n")
+    names = [line.split(" | ")[0] for line in told.splitlines() if line.startswith("| ")]
+    assert sorted(names[1:3]) == ["| grpo", "| scpo"]
+    assert names[4:] == [f"| {name}" for name in importlib.import_module("foretold").FIGURES]
+
+
+def test_what_is_foretold_is_of_the_credit_that_was_trained(monkeypatch):
+    """The audit's reward is 10, the study's 2: what is added to rewards grows fivefold."""
+    monkeypatch.syspath_prepend(str(STUDIES))
+    foretold = importlib.import_module("foretold")
+    told = {}
+    for name in ("scpo", "graft"):
+        config = configs.load("alfworld-tiny-study", [f"method.name={name}", *own_settings(name)])
+        run = training_runs.TrainingRun(Path(), configs.to_dict(defaults.resolve(config)), [])
+        words = [one.removeprefix("--credit=").split("=") for one in foretold.credit(run)]
+        told |= dict(words)
+    assert float(told["scpo.invalid_penalty"]) == pytest.approx(0.1)
+    assert float(told["scpo.alpha"]) == pytest.approx(0.5)
+    assert (told["scpo.statistics"], told["scpo.scorer"]) == ("turn", "exact")
+    assert float(told["graft.invalid_penalty"]) == 0.01, "its successes count 1"
+
+
+def test_a_figure_that_orders_methods_as_training_does_foretells(monkeypatch):
+    monkeypatch.syspath_prepend(str(STUDIES))
+    foretold = importlib.import_module("foretold")
+    start = {
+        name: {key: float("nan") for key in foretold.FIGURES}
+        | {"improvement": gain}
+        | {"gradient": gain / 10, "sign": -gain}
+        for name, gain in (("grpo", 1.0), ("gigpo", 4.0), ("ecpo", 9.0))
+    }
+    found = {name: told for name, *told in foretold.correlations([start, start])}
+    assert found["gradient"] == ["1.00", "1.00 to 1.00"]
+    assert found["sign"] == ["-1.00", "-1.00 to -1.00"]
+    assert found["spearman"] == ["", ""]
 
 
 @pytest.mark.slow
