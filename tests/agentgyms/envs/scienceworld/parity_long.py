@@ -36,7 +36,10 @@ from agentgyms.envs.scienceworld.tasks import VARIATIONS, check_simplification, 
 
 _FIELDS: Final = ("observation", "score", "completed", "moves", "goals", "generator", "valid")
 _SPLITS: Final = ("dev",) * 10 + ("train",) * 8 + ("test",) * 7
-_POLICIES: Final = ("loose", "directed", "loose", "mixed", "loose", "lab", "loose", "mixed")
+_POLICIES: Final = (
+    "loose", "directed", "loose", "mixed", "loose", "lab", "loose", "mixed",
+    "loose", "odd", "loose", "mixed", "loose", "odd", "loose", "mixed",
+)  # fmt: skip
 _SIMPLE: Final = (
     "easy", "openDoors,teleportAction", "openContainers", "noElectricalAction",
     "selfWateringFlowerPots", "easy", "noElectricalAction,openContainers,openDoors",
