@@ -50,7 +50,7 @@ def audited(folder: Path, runs: Sequence[TrainingRun]) -> dict[str, dict[str, fl
     names = ",".join(run.method for run in runs)
     command = [sys.executable, "-m", "harness", "credit", "audit", f"--truth={folder}/truth.npz"]
     command += [f"--methods={names}", "--json=-", *(one for run in runs for one in credit(run))]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     methods: Mapping[str, Any] = json.loads(told)["methods"]
     return {
         name: {key: math.nan if (value := own[key]["value"]) is None else value for key in FIGURES}
@@ -64,7 +64,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="of benchmarks/studies/study.sh")
     folder = parser.parse_args().folder
     groups = study.read(folder)
-    seeds = sorted(set.intersection(*(set(group.seeds) for group in groups)))
+    seeds = sorted(set.intersection(*(set(group.seeds) for group in groups))) if groups else []
+    if not seeds:
+        parser.error(f"{folder} has no seed with a finished run of each of its methods")
     starts: list[dict[str, dict[str, float]]] = []
     for seed in seeds:
         runs = [run for group in groups for run in group.runs if run.seed == seed]

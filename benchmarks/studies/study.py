@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.evaluation.statistics import mean_and_std, paired_bootstrap
+from harness.evaluation.statistics import mean_and_std, paired_bootstrap, student_interval
 from harness.reporting.results import training_runs
 from harness.reporting.results.agent_names import method_name
 from harness.reporting.results.training_runs import TrainingRun
@@ -25,8 +25,6 @@ NO_METHODS = ("start", "reward")
 WIDTH = 5
 """Steps of the running mean in the figure."""
 PHASES = ("collect", "credit", "update", "annotators")
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306}
-"""97.5 % quantile of Student's t for the mean of so many values."""
 FAR = -20
 """Points below the base from which on a difference is told in a number."""
 COLOUR, GREY = "#2563eb", "#6b7280"
@@ -139,11 +137,8 @@ def _against(group: Group, base: Group) -> list[str]:
         return ["", ""]
     mean, low, high = (100 * x for x in difference(group, base))
     common = [seed for seed in group.seeds if seed in base.seeds]
-    centre, std = mean_and_std([100 * (group.success(s) - base.success(s)) for s in common])
-    over_seeds = ""
-    if centre is not None and std is not None and len(common) in STUDENT:
-        half = STUDENT[len(common)] * std / len(common) ** 0.5
-        over_seeds = f"{centre - half:+.1f} to {centre + half:+.1f}"
+    between = student_interval([100 * (group.success(s) - base.success(s)) for s in common])
+    over_seeds = "" if between is None else f"{between[0]:+.1f} to {between[1]:+.1f}"
     return [f"{mean:+.1f} ({low:+.1f} to {high:+.1f})", over_seeds]
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from containers import GATES, OTHERS, SERVICES, USUAL, Running, Usual, default_ports, project
+from containers import (
+    GATES,
+    OTHERS,
+    SERVICES,
+    USUAL,
+    Running,
+    Usual,
+    default_ports,
+    processor_seconds,
+    project,
+)
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +24,10 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Usual]:
     ports = default_ports(USUAL)
     settings = ports | {"SERVER_LOG_LEVEL": "debug"}
     with project(tmp_path_factory.mktemp("compose"), settings) as made:
-        yield Usual(made, ports, made.up(), made.started())
+        made.up()
+        started = made.started()
+        cost = {name: sum(map(processor_seconds, own)) for name, own in started.items()}
+        yield Usual(made, ports, started, cost)
 
 
 @pytest.fixture(scope="session")

@@ -51,12 +51,15 @@ class Running(NamedTuple):
         return {"url": self.url, "token": self.token}
 
 
+_HEALTHY_S: Final = 300
+"""A service that is not healthy by then hangs, however slow the machine is."""
 _PROCESSOR_SECONDS: Final = """
-import os, pathlib
+import contextlib, os, pathlib
 taken = 0
 for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-    fields = stat.read_text().rpartition(")")[2].split()  # its first is field 3 of proc(5)
-    taken += int(fields[11]) + int(fields[12])  # in user and kernel mode
+    with contextlib.suppress(OSError):  # it has ended since
+        fields = stat.read_text().rpartition(")")[2].split()  # its first is field 3 of proc(5)
+        taken += int(fields[11]) + int(fields[12])  # in user and kernel mode
 print(taken / os.sysconf("SC_CLK_TCK"))
 """
 
@@ -67,14 +70,14 @@ class Usual(NamedTuple):
     Attributes:
         project: The project.
         ports: The variables of the file's own ports, empty if one was taken.
-        took: Processor seconds that each service had taken when it was healthy.
         started: The services that ran then, each with its containers.
+        cost: Processor seconds that each had taken when all were healthy.
     """
 
     project: Project
     ports: dict[str, str]
-    took: dict[str, float]
     started: dict[str, list[str]]
+    cost: dict[str, float]
 
 
 class Project:
@@ -119,23 +122,17 @@ class Project:
         """Build the images of services, each once."""
         self.run("build", *{self._images[name]: name for name in names}.values())
 
-    def up(
-        self, names: Sequence[str] = (), *options: str, limit_s: float = 300
-    ) -> dict[str, float]:
-        """Bring services up; no names are those that the file starts of its own accord.
+    def up(self, names: Sequence[str] = (), *options: str) -> None:
+        """Bring services up and wait until they are healthy, gates included.
 
-        Returns:
-            The processor seconds of each until it was healthy, gates included.
+        No names are those that the file starts of its own accord.
         """
         everything = [*names, *(g for n in names if (g := f"{n}-gate") in SERVICES)] or USUAL
         self.build(everything)
         self.run("up", "-d", *options, *names)
-        took: dict[str, float] = {}
         for name in everything:
             for container in self.started()[name]:
-                until(lambda name=container: health(name) == "healthy", limit_s)
-                took[name] = took.get(name, 0.0) + processor_seconds(container)
-        return took
+                until(lambda name=container: health(name) == "healthy", _HEALTHY_S)
 
     def started(self) -> dict[str, list[str]]:
         """Return the services that run, each with its containers."""
@@ -199,7 +196,7 @@ def health(name: str) -> str:
 
 
 def processor_seconds(name: str) -> float:
-    """Return what the processes of a container have taken of processors."""
+    """Return what the processes that run in a container have taken of processors."""
     return float(inside(name, _PROCESSOR_SECONDS))
 
 

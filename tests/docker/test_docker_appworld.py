@@ -121,7 +121,7 @@ def mini(services: dict[str, Running]) -> Running:
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with project(tmp_path_factory.mktemp("compose")) as made:
-        made.up(["appworld-engine"], limit_s=300)
+        made.up(["appworld-engine"])
         yield made.running("appworld-engine")[0]
 
 
