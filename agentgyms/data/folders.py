@@ -11,6 +11,8 @@ import fcntl
 import glob
 import os
 import shutil
+import stat
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,20 +30,35 @@ def lock_folder(folder: Path) -> Iterator[Path]:
     The lock ends with the process, even if it is killed. Raises `EnvUnavailable` if another process
     holds it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
+    busy = EnvUnavailable(f"another process works in {folder}: wait until it is done")
+    # The previous owner may remove the folder between any two of these calls.
     try:
-        busy = EnvUnavailable(f"another process works in {folder}: wait until it is done")
+        _make(folder)
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        if not folder.parent.is_dir():
+            raise
+        raise busy from None
+    try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if not os.path.samestat(os.fstat(handle), folder.stat()):
+                raise busy
+        except (BlockingIOError, FileNotFoundError):
             raise busy from None
-        # The previous owner may have removed the folder after it was opened here.
-        if not folder.is_dir() or not os.path.samestat(os.fstat(handle), folder.stat()):
-            raise busy
         yield folder
     finally:
         os.close(handle)
+
+
+def _make(folder: Path) -> None:
+    """Create a folder and its parents if missing; `FileExistsError` means a file or link there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as e:
+        # `Path.mkdir` raises it for a folder, too, that is removed before it looks.
+        if not stat.S_ISDIR(os.lstat(e.filename).st_mode):
+            raise
 
 
 @contextmanager
@@ -66,9 +83,9 @@ def resumable_folder(folder: Path) -> Iterator[Path]:
 
 def _remove(folder: Path) -> None:
     """Remove a folder that this process has locked; an interruption leaves none to go on with."""
-    gone = folder.with_name(f"{folder.name}{_REMOVED}{os.getpid()}")
+    gone = folder.with_name(f"{folder.name}{_REMOVED}{uuid.uuid4().hex}")
     folder.rename(gone)
-    shutil.rmtree(gone)
+    shutil.rmtree(gone, ignore_errors=True)  # the next owner removes it, too
 
 
 _HERE: Final = -100  # AT_FDCWD: names are relative to the working folder
