@@ -5,7 +5,8 @@
 MODEL is `smollm2-135m`, or the folder of another model. Prompts are those of generated ALFWorld
 tasks that an expert plays with some random actions; answers are the model's, of one length. All
 sides get the same prompts, in turn, and their rates are compared within a round: CPU time is what
-counts on a machine that others use. llama.cpp is not measured: its Python package has no wheel.
+counts on a machine that others use. llama.cpp is measured, too, if the package xllamacpp is there:
+on the GGUF file that the model is of, and on one of these weights in bfloat16.
 """
 
 from __future__ import annotations
@@ -13,8 +14,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +31,11 @@ from training_update import SETTINGS, BareLoop, twin
 from harness import config as configs
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
+from harness.inference.completers.kept_prefixes import DEFAULT_BYTES
 from harness.model.packing import Sample, micro_batches, to_batch
 from harness.model.policy import Policy
+from harness.model.weights import converted
+from harness.model.weights.converted.gguf_writer import Original
 from harness.model.weights.packed_linear import PackedLinear
 from harness.preflight.defaults import resolve
 from harness.rollouts.build import make_pool, make_prompt_agent
@@ -130,6 +139,45 @@ def generate(policy: Policy, turns: Turns, size: Size) -> None:
         )
 
 
+class LlamaCpp:
+    """llama.cpp in this process, which answers all prompts of a turn at once."""
+
+    def __init__(self, file: Path, chats: int) -> None:
+        """Load a GGUF file."""
+        import xllamacpp
+
+        settings = xllamacpp.CommonParams()
+        settings.model.path, settings.n_parallel = str(file), chats
+        settings.n_ctx = 2048 * chats
+        settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = torch.get_num_threads()
+        self._server, self._threads = xllamacpp.Server(settings), ThreadPoolExecutor(chats)
+
+    def generate(self, turns: Turns, size: Size) -> None:
+        """Generate as many tokens after the same prompts."""
+        sampled: dict[str, Any] = {
+            "n_predict": size.answer,
+            "ignore_eos": True,
+            "cache_prompt": True,
+        }
+        sampled |= {"samplers": ["temperature"], "temperature": 1.0}
+        for made in turns:
+            asked = [{"prompt": list(one.prompt_ids), **sampled} for one in made]
+            for reply in self._threads.map(self._server.handle_completions, asked):
+                assert reply["usage"]["completion_tokens"] == size.answer, reply
+
+
+def llama_cpp_files(model: str, policy: Policy, folder: Path) -> dict[str, Path]:
+    """Return the GGUF files to measure llama.cpp on: none without its package, or of a folder."""
+    if find_spec("xllamacpp") is None or not converted.is_converted(model):
+        return {}
+    source = converted.check_source(model, "MODEL")
+    policy.save(folder)
+    own = folder / "bfloat16.gguf"
+    written = {"tokenizer": policy.tokenizer, "precision": "bfloat16"}
+    Original(source).write_trained(folder, own, **written)
+    return {"llama.cpp, bfloat16": own, f"llama.cpp, {source.suffixes[-2][1:]}": source}
+
+
 def compared(
     sides: dict[str, Callable[[], object]], count: int, rounds: int
 ) -> dict[str, list[Rate]]:
@@ -161,6 +209,8 @@ def report(title: str, rates: dict[str, list[Rate]]) -> None:
 def products(copy: Policy, rounds: int) -> None:
     """Compare the products of a layer's packed weights with plain ones, with eight rows."""
     packed = [one for one in copy.model.modules() if isinstance(one, PackedLinear)]
+    if not packed:  # of a processor without bfloat16
+        return
     given = [torch.randn(8, one.in_features).to(torch.bfloat16) for one in packed]
 
     def ours() -> None:
@@ -178,7 +228,9 @@ def products(copy: Policy, rounds: int) -> None:
         )
 
 
-def rollouts(policies: dict[str, Policy], context: str, size: Size) -> Turns:
+def rollouts(
+    policies: dict[str, Policy], context: str, size: Size, files: dict[str, Path]
+) -> Turns:
     """Compare rollouts in a context; return the answers."""
     chats = Chats(context, size)
     copy, exact = policies["copy"], policies["float32"]
@@ -186,18 +238,20 @@ def rollouts(policies: dict[str, Policy], context: str, size: Size) -> Turns:
     turns = chats.play(ours, size)
     count = sum(len(one.response_ids) for made in turns for one in made)
     plain, before = HFCompleter(copy, kept_bytes=0), HFCompleter(exact, kept_bytes=0)
+    keeps = HFCompleter(exact, kept_bytes=DEFAULT_BYTES)
     bare = twin(policies["bare"])
-    rates = compared(
-        {
-            "harness": lambda: chats.play(ours, size),
-            "harness, nothing kept": lambda: chats.play(plain, size),
-            "harness, float32": lambda: chats.play(before, size),
-            "transformers.generate, bfloat16": lambda: generate(bare, turns, size),
-            "transformers.generate, float32": lambda: generate(exact, turns, size),
-        },
-        count,
-        size.rounds,
-    )
+    others = {name: LlamaCpp(file, len(turns[0])) for name, file in files.items()}
+    sides: dict[str, Callable[[], object]] = {
+        "harness": lambda: chats.play(ours, size),
+        "harness, nothing kept": lambda: chats.play(plain, size),
+        "harness, float32": lambda: chats.play(before, size),
+        "harness, float32, beginnings kept": lambda: chats.play(keeps, size),
+        "transformers.generate, bfloat16": lambda: generate(bare, turns, size),
+        "transformers.generate, float32": lambda: generate(exact, turns, size),
+    }
+    for name, other in others.items():
+        sides[name] = partial(other.generate, turns, size)
+    rates = compared(sides, count, size.rounds)
     prompts = sum(len(one.prompt_ids) for one in turns[-1]) / len(turns[-1])
     title = f"rollouts, {context}: {len(turns[0])} chats, {size.turns} turns, answers of "
     report(f"{title}{size.answer} tokens, last prompts of {prompts:.0f}", rates)
@@ -309,17 +363,20 @@ def main() -> None:
     parts = twin(exact).model, exact.tokenizer, "cpu"
     mixed = Policy(*parts, precision="mixed")
     bare = Policy(twin(exact).model, exact.tokenizer, "cpu", precision="bfloat16")
-    policies = {"float32": exact, "mixed": mixed, "bare": bare, "copy": mixed.generation_copy()}
-    usual = Policy(twin(exact).model, exact.tokenizer, "cpu").precision
-    sys.stdout.write(f"{torch.get_num_threads()} threads; the usual precision here: {usual}\n")
+    usual = Policy(*parts)
+    policies = {"float32": exact, "mixed": mixed, "bare": bare, "copy": usual.generation_copy()}
+    told = f"the usual precision here: {usual.precision}"
+    sys.stdout.write(f"{torch.get_num_threads()} threads; {told}\n")
     products(policies["copy"], size.rounds + 1)
-    for context in (given.context,) if given.context else ("window", "transcript"):
-        if given.only in (None, "rollouts"):
-            turns = rollouts(policies, context, size)
-        else:
-            turns = Chats(context, size).play(HFCompleter(policies["copy"]), size)
-        if given.only in (None, "updates"):
-            updates(policies, turns, context, size)
+    with tempfile.TemporaryDirectory() as folder:
+        files = llama_cpp_files(given.model, exact, Path(folder))
+        for context in (given.context,) if given.context else ("window", "transcript"):
+            if given.only in (None, "rollouts"):
+                turns = rollouts(policies, context, size, files)
+            else:
+                turns = Chats(context, size).play(HFCompleter(policies["copy"]), size)
+            if given.only in (None, "updates"):
+                updates(policies, turns, context, size)
     if given.only in (None, "agreement"):
         agreement(policies, turns)
 

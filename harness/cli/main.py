@@ -85,7 +85,7 @@ def leaderboard(folder: Path, output: Path) -> None:
 
 @main.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
 @click.option(
     "--checkpoint",
     default="newest",
@@ -96,27 +96,44 @@ def leaderboard(folder: Path, output: Path) -> None:
 @click.option(
     "--precision",
     type=click.Choice(["bfloat16", "float32"]),
-    help="Of the weights, with adapters merged in; without it files are as they were saved.",
+    help="Of the weights, with adapters merged in; without it files are as they were saved, and "
+    "GGUF in float32.",
+)
+@click.option(
+    "--like",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.gguf",
+    help="A GGUF file of the model before training, for the header of the new one; without it "
+    "that which the run began with.",
 )
 @click.option(
     "--push", metavar="OWNER/NAME", help="Upload it to the Hub, as the user of HF_TOKEN, private."
 )
 @imports.needed("harness")
 def export(
-    run: Path, folder: Path, checkpoint: str, precision: str | None, push: str | None
+    run: Path,
+    target: Path,
+    checkpoint: str,
+    precision: str | None,
+    like: Path | None,
+    push: str | None,
 ) -> None:
-    """Write the model of the training run RUN to the new folder FOLDER.
+    """Write the model of the training run RUN to the new folder or GGUF file TARGET.
 
-    It holds weights, tokenizer and chat template, README.md (a card with settings, evaluations and
-    provenance) and training_run.json, by which `harness eval --model FOLDER` plays it as it was
-    trained. The optimizer's state stays in the run.
+    A folder holds weights, tokenizer and chat template, README.md (a card with settings,
+    evaluations and provenance) and training_run.json, by which `harness eval --model TARGET` plays
+    it as it was trained. The optimizer's state stays in the run.
+
+    A TARGET whose name ends with .gguf is one file, for llama.cpp and programs built on it.
     """
     from harness.training import model_export
 
-    made = model_export.write(run, folder, checkpoint, precision)
-    echo(f"step {made.step} of {run} in {folder}")
+    if push is not None and target.suffix.lower() == ".gguf":
+        raise click.UsageError("--push uploads a folder: give TARGET another name, or leave it out")
+    made = model_export.write(run, target, checkpoint, precision, like)
+    echo(f"step {made.step} of {run} in {target}")
     if push is not None:
-        echo(f"uploaded to {model_export.push(folder, push)}")
+        echo(f"uploaded to {model_export.push(target, push)}")
 
 
 @main.command()

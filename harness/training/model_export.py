@@ -1,4 +1,4 @@
-"""A trained model as a folder for others: its files, a card, and what it was trained with."""
+"""A trained model for others: a folder with a card and what it was trained with, or a GGUF file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms.core.errors import not_written, path_end
+from agentgyms.core.errors import AgentGymsError, not_written, path_end
 from agentgyms.data import writing
-from harness.evaluation import run_checkpoints
+from harness.evaluation import model_source, run_checkpoints
 from harness.evaluation.model_source import TRAINING_RUN
 from harness.model.policy import Policy
+from harness.model.weights import converted
+from harness.model.weights.converted.gguf_writer import Original
 from harness.reporting import run_report
 from harness.reporting.results import training_runs
 from harness.reporting.results.agent_names import method_name
@@ -26,46 +28,102 @@ from harness.types.json_files import read_object
 _LEFT_OUT: Final = shutil.ignore_patterns("checkpoint.json", "trainer", "*.pt")
 """Files of a checkpoint that training alone needs."""
 
+_FILE: Final = "model.gguf"
+_MOST_RUNS: Final = 100
+"""The most runs that go on from each other."""
+
 
 def write(
-    run: Path, folder: Path, checkpoint: str = run_checkpoints.NEWEST, precision: str | None = None
+    run: Path,
+    target: Path,
+    checkpoint: str = run_checkpoints.NEWEST,
+    precision: str | None = None,
+    like: Path | None = None,
 ) -> Checkpoint:
-    """Write a checkpoint's model with its card to a new folder, whole or not at all.
+    """Write a checkpoint's model to a new folder with its card, or to a new GGUF file.
+
+    It is written whole or not at all.
 
     Args:
         run: Folder of the training run.
-        folder: A folder that does not exist, or is empty.
+        target: A folder that does not exist, or is empty; a file whose name ends with `.gguf`.
         checkpoint: One of the run's; see `run_checkpoints.choose`.
         precision: `"bfloat16"` or `"float32"`, with adapters merged into the weights; None
-            copies the files as they are.
+            copies the files as they are, and is float32 in a GGUF file.
+        like: A GGUF file of the model before training, whose header a new one gets; None for that
+            which the run began with.
 
     Raises:
-        ConfigError: There is no such checkpoint, it is damaged, or the folder is in use.
+        ConfigError: There is no such checkpoint, it is damaged, the target is in use, or there is
+            no GGUF file with a header for it.
         ResultError: `run` is no training run, is damaged, or has no evaluation yet.
-        DataError: The folder cannot be written.
+        DataError: The target cannot be written.
     """
     described = training_runs.read(run)
     chosen = run_checkpoints.choose(run, checkpoint, described.config)
     model, damage = checkpoints.model_of(chosen.folder), checkpoints.damage_of(chosen.folder)
     if damage:
         raise ConfigError(f"the checkpoint cannot be exported: {damage}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} is in use: give the name of a new folder")
-    partial = folder.with_name(f".{folder.name}.partial")
+    is_file = target.suffix.lower() == converted.GGUF
+    if like is not None and not is_file:
+        raise ConfigError(f"--like is for a GGUF file: give {target.name:.80}{converted.GGUF}")
+    if target.exists() and (is_file or not target.is_dir() or any(target.iterdir())):
+        raise ConfigError(f"{target} is in use: give another name")
+    partial = target.with_name(f".{target.name}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)
-        if precision is None:
-            shutil.copytree(model, partial, ignore=_LEFT_OUT)
+        if is_file:
+            original = Original(like or _began_with(described))
+            about = {"name": run.resolve().name, "description": _summary(described, chosen)}
+            _write_file(model, partial, original, precision or "float32", about)
+            writing.replace(partial / _FILE, target)
         else:
-            policy = Policy.load(str(model), "cpu", precision=precision, tested=False)
-            policy.save(partial, merged=True)
-        _describe(partial, described, chosen)
-        fsync.flush_all(partial)
-        writing.replace(partial, folder)
+            _write_folder(model, partial, precision)
+            _describe(partial, described, chosen)
+            fsync.flush_all(partial)
+            writing.replace(partial, target)
     except OSError as e:
+        if isinstance(e, AgentGymsError):
+            raise
+        raise not_written(target, e) from e
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise not_written(folder, e) from e
     return chosen
+
+
+def _write_folder(model: Path, folder: Path, precision: str | None) -> None:
+    if precision is None:
+        shutil.copytree(model, folder, ignore=_LEFT_OUT)
+        return
+    policy = Policy.load(str(model), "cpu", precision=precision, tested=False)
+    policy.save(folder, merged=True)
+
+
+def _write_file(
+    model: Path, folder: Path, original: Original, precision: str, about: Mapping[str, str]
+) -> None:
+    """Write a model's GGUF file to a folder, by way of its files in transformers' form."""
+    policy = Policy.load(str(model), "cpu", precision=precision, tested=False)
+    policy.save(folder, merged=True)
+    file, tokenizer = folder / _FILE, policy.tokenizer
+    original.write_trained(folder, file, tokenizer=tokenizer, precision=precision, about=about)
+    writing.flush(file)
+
+
+def _began_with(run: TrainingRun) -> Path:
+    """Return the GGUF file with which a run began, or the run before it whose model it took."""
+    name = first = str(run.config["policy"]["model"])
+    for _ in range(_MOST_RUNS):
+        if converted.is_converted(name):
+            return converted.check_source(name, "policy.model")
+        trained = model_source.find(name).trained if Path(name).is_dir() else None
+        if trained is None:
+            break
+        name = str(trained["policy"]["model"])
+    raise ConfigError(
+        f"the run began with {first!r:.80}, no GGUF file, whose header a new one needs: give one "
+        "of that model by --like, or export a folder, which llama.cpp's own converter takes"
+    )
 
 
 def _describe(folder: Path, run: TrainingRun, checkpoint: Checkpoint) -> None:
@@ -78,17 +136,13 @@ def _describe(folder: Path, run: TrainingRun, checkpoint: Checkpoint) -> None:
 
 def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the card, which begins with what the Hub reads."""
-    model, method = str(run.config["policy"]["model"]), method_name(run.method)
-    name = run.folder.resolve().name
+    model = str(run.config["policy"]["model"])
     yield "---\nlibrary_name: transformers\npipeline_tag: text-generation"
     if not Path(model).exists() and model.count("/") == 1:
         yield f"base_model: {model}"
     yield f"tags: {json.dumps(['agentgyms', run.method])}\n---\n"
-    yield f"# {name}\n"
-    yield (
-        f"{method} trained `{model}` for {checkpoint.step} steps on {run.world}, seed {run.seed}, "
-        "with agentgyms.\n"
-    )
+    yield f"# {run.folder.resolve().name}\n"
+    yield f"{_summary(run, checkpoint)}\n"
     yield "## Evaluations\n"
     yield run_report.table(run.evaluations, run.world)
     yield "\nSuccess in %. This is the model after the step named above.\n"
@@ -100,6 +154,14 @@ def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any
     rows = [[k, v if isinstance(v, str) else json.dumps(v)] for k, v in facts]
     yield Table(["", ""], rows).markdown() if rows else ""
     yield f"\n```json\n{json.dumps(run.config, indent=1)}\n```\n"
+
+
+def _summary(run: TrainingRun, checkpoint: Checkpoint) -> str:
+    """Return the sentence on how a model was trained."""
+    return (
+        f"{method_name(run.method)} trained `{run.config['policy']['model']}` for "
+        f"{checkpoint.step} steps on {run.world}, seed {run.seed}, with agentgyms."
+    )
 
 
 def _facts(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 import json
 import string
 
+import any_model
 import gguf
 import numpy as np
 
@@ -27,6 +28,32 @@ CHATS = (
     "{% for m in messages %}<start_of_turn>{{ m.role }} {{ m.content }}<end_of_turn>{% endfor %}"
     "{% if add_generation_prompt %}<start_of_turn>model {% endif %}"
 )
+
+
+GEMMA = {
+    "head_dim": 16,
+    "sliding_window": 8,
+    "vocab_size": len(PIECES),
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "bos_token_id": 2,
+}
+MODELS = {
+    "llama": {},
+    "qwen2": {},
+    "qwen3": {"head_dim": 128},
+    "gemma2": GEMMA,
+    "gemma3_text": GEMMA,
+}
+"""Families of models, with what makes them tiny."""
+
+
+def written(tmp_path, family="llama", kind=gguf.GGMLQuantizationType.F32, **changes):
+    """Write the file of a tiny model of a family; return both."""
+    model = any_model.model_of(family, **MODELS[family])
+    tokenizer = "pieces" if family.startswith("gemma") else any_model.TOKENIZER
+    given = {"tokenizer": tokenizer, "kind": kind} | changes
+    return write(tmp_path / f"{family}.gguf", model, **given), model
 
 
 def write(file, model, tokenizer, kind=gguf.GGMLQuantizationType.F32, **changes):

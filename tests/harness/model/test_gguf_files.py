@@ -9,41 +9,20 @@ pytest.importorskip("gguf", reason="needs the package gguf")
 import any_model
 import gguf
 import gguf_files
+from gguf_files import MODELS, written
 
 from harness.model.policy import Policy
 from harness.model.weights import converted
-from harness.model.weights.converted import gguf_file
+from harness.model.weights.converted import gguf_file, packages
 from harness.types.errors import ConfigError
 
 KINDS = gguf.GGMLQuantizationType
-GEMMA = {
-    "head_dim": 16,
-    "sliding_window": 8,
-    "vocab_size": len(gguf_files.PIECES),
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "bos_token_id": 2,
-}
-MODELS = {
-    "llama": {},
-    "qwen2": {},
-    "qwen3": {"head_dim": 128},
-    "gemma2": GEMMA,
-    "gemma3_text": GEMMA,
-}
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTGYMS_DATA", str(tmp_path / "home"))
     return tmp_path / "home" / "models"
-
-
-def written(tmp_path, family="llama", kind=KINDS.F32, **changes):
-    model = any_model.model_of(family, **MODELS[family])
-    tokenizer = "pieces" if family.startswith("gemma") else any_model.TOKENIZER
-    given = {"tokenizer": tokenizer, "kind": kind} | changes
-    return gguf_files.write(tmp_path / f"{family}.gguf", model, **given), model
 
 
 @torch.no_grad()
@@ -139,6 +118,6 @@ def test_a_missing_file_and_a_missing_package_are_named(tmp_path, monkeypatch):
     file, _ = written(tmp_path)
     with pytest.raises(ConfigError, match=r"no GGUF file '.*lama.gguf'; .* has llama.gguf"):
         Policy.load(str(tmp_path / "lama.gguf"), "cpu")
-    monkeypatch.setattr(gguf_file, "find_spec", lambda _: None)
+    monkeypatch.setattr(packages, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match="run: pip install gguf"):
         Policy.load(str(file), "cpu")

@@ -146,6 +146,58 @@ def test_a_damaged_checkpoint_is_not_exported(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+@pytest.fixture
+def of_a_file(tmp_path, monkeypatch):
+    """The folder of a run of one step that began with a GGUF file, and that file."""
+    gguf_files = pytest.importorskip("gguf_files", reason="needs the package gguf")
+    monkeypatch.setenv("AGENTGYMS_DATA", str(tmp_path / "home"))
+    file, _ = gguf_files.written(tmp_path, "qwen2")
+    given = [*SETTINGS, "agent.max_context=512", "agent.max_tokens=4", "warmstart.steps=2"]
+    config = small(tmp_path, "mine", *given, f"policy.model='{file}'")
+    return run(config).folder.path, file
+
+
+def weights_of(file):
+    return {name: weight.detach() for name, weight in Policy.load(str(file), "cpu").named_weights()}
+
+
+def test_a_run_that_began_with_a_gguf_file_gives_one(of_a_file, tmp_path):
+    folder, file = of_a_file
+    new = tmp_path / "trained.gguf"
+    done = called(folder, new)
+    assert done.exit_code == 0, done.output
+    assert done.output == f"step 1 of {folder} in {new}\n"
+    found, saved = weights_of(new), weights_of(checkpoints.newest(folder).folder)
+    before = weights_of(file)
+    assert found.keys() == saved.keys()
+    assert all(torch.equal(found[name], saved[name]) for name in saved)
+    assert any(not torch.equal(found[name], before[name]) for name in before)
+    assert f"{new} is in use" in refused(folder, new)
+    # A run that goes on from an export knows the file, too.
+    assert called(folder, tmp_path / "exported").exit_code == 0
+    given = ["warmstart.episodes=0", "agent.max_context=512", "agent.max_tokens=4"]
+    onward = small(tmp_path, "on", *SETTINGS, *given, f"policy.model='{tmp_path / 'exported'}'")
+    assert called(run(onward).folder.path, tmp_path / "onward.gguf").exit_code == 0
+    assert weights_of(tmp_path / "onward.gguf").keys() == saved.keys()
+
+
+def test_a_gguf_file_without_an_original_is_refused(trained, of_a_file, tmp_path):
+    folder, file = of_a_file
+    new = tmp_path / "new.gguf"
+    assert "the run began with 'tiny', no GGUF file" in refused(trained, new)
+    assert "is not of the model that was trained" in refused(trained, new, "--like", file)
+    assert "--like is for a GGUF file: give new.gguf" in refused(
+        folder, tmp_path / "new", "--like", file
+    )
+    assert called(folder, new, "--push", "me/walker").exit_code == 2
+    assert not new.exists()
+    assert called(folder, new, "--like", file, "--precision", "bfloat16").exit_code == 0
+    assert sorted(one.name for one in tmp_path.iterdir() if one.suffix != ".gguf") == [
+        "home",
+        "mine",
+    ]
+
+
 @pytest.mark.slow
 def test_a_pushed_model_is_at_the_hub_file_by_file(trained, tmp_path):
     with HubServer("secret") as hub:

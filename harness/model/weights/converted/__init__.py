@@ -2,10 +2,12 @@
 
 Takes a name: of weights that a Python package carries (`PACKAGES`), or of a GGUF file. Returns the
 folder of the converted model, which everything loads like any other one. Other names pass.
-`packages` finds the files of packages, `gguf_file` converts GGUF, `cache` keeps the results.
+`packages` finds the files of packages, `gguf_file` converts GGUF, `cache` keeps the results;
+`gguf_writer` writes GGUF.
 """
 
 from harness.model.weights.converted.names import (
+    GGUF,
     NAMES,
     base_again,
     check_source,
@@ -13,4 +15,4 @@ from harness.model.weights.converted.names import (
     is_converted,
 )
 
-__all__ = ["NAMES", "base_again", "check_source", "folder_of", "is_converted"]
+__all__ = ["GGUF", "NAMES", "base_again", "check_source", "folder_of", "is_converted"]

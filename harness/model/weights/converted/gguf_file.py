@@ -11,13 +11,13 @@ import io
 import logging
 from collections.abc import Iterator
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
 
+from harness.model.weights.converted.packages import need_gguf
 from harness.types.errors import ConfigError
 
 _MOST: Final = 150
@@ -34,8 +34,7 @@ def convert(source: Path, folder: Path) -> None:
     Raises `ConfigError` if the package gguf is missing, the file is none or damaged, or
     transformers cannot read its architecture, quantisation or tokenizer.
     """
-    if find_spec("gguf") is None:
-        raise ConfigError("GGUF files need the package gguf, run: pip install gguf")
+    need_gguf()
     _check(source)
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

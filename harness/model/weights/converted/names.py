@@ -18,7 +18,8 @@ from harness.types.errors import ConfigError
 NAMES: Final = tuple(PACKAGES)
 """Names of models that packages carry."""
 
-_GGUF: Final = ".gguf"
+GGUF: Final = ".gguf"
+"""Ending of the names of GGUF files."""
 _OF_CACHE: Final = re.compile(rf"({'|'.join(PACKAGES)})-[0-9a-f]{{12}}")
 
 
@@ -27,7 +28,7 @@ def is_converted(name: str) -> bool:
 
     A GGUF file may be missing.
     """
-    is_source = name in PACKAGES or Path(name).suffix.lower() == _GGUF
+    is_source = name in PACKAGES or Path(name).suffix.lower() == GGUF
     return is_source and not Path(name).is_dir()
 
 
@@ -42,7 +43,7 @@ def check_source(name: str, setting: str) -> Path:
     file = Path(name)
     if file.is_file():
         return file.resolve()
-    here = sorted(one.name for one in file.parent.glob(f"*{_GGUF}")) if file.parent.is_dir() else []
+    here = sorted(one.name for one in file.parent.glob(f"*{GGUF}")) if file.parent.is_dir() else []
     beside = f"; {file.parent!s:.80} has {', '.join(here[:3]):.120}" if here else ""
     raise ConfigError(f"{setting}: there is no GGUF file {name[:110]!r}{beside}")
 

@@ -38,6 +38,12 @@ PACKAGES: Final = {
 """Packages by the names that settings take."""
 
 
+def need_gguf() -> None:
+    """Raise a `ConfigError` that names the command if the package gguf is missing."""
+    if find_spec("gguf") is None:
+        raise ConfigError("GGUF files need the package gguf, run: pip install gguf")
+
+
 def file_of(name: str, setting: str) -> Path:
     """Return the file of a packaged model.
 
