@@ -85,7 +85,7 @@ def leaderboard(folder: Path, output: Path) -> None:
 
 @main.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="TARGET", type=click.Path(path_type=Path))
 @click.option(
     "--checkpoint",
     default="newest",
@@ -112,7 +112,7 @@ def leaderboard(folder: Path, output: Path) -> None:
 @imports.needed("harness")
 def export(
     run: Path,
-    target: Path,
+    folder: Path,
     checkpoint: str,
     precision: str | None,
     like: Path | None,
@@ -128,12 +128,12 @@ def export(
     """
     from harness.training import model_export
 
-    if push is not None and target.suffix.lower() == ".gguf":
+    if push is not None and folder.suffix.lower() == ".gguf":
         raise click.UsageError("--push uploads a folder: give TARGET another name, or leave it out")
-    made = model_export.write(run, target, checkpoint, precision, like)
-    echo(f"step {made.step} of {run} in {target}")
+    made = model_export.write(run, folder, checkpoint, precision, like)
+    echo(f"step {made.step} of {run} in {folder}")
     if push is not None:
-        echo(f"uploaded to {model_export.push(target, push)}")
+        echo(f"uploaded to {model_export.push(folder, push)}")
 
 
 @main.command()
