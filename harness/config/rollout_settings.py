@@ -182,8 +182,8 @@ class RolloutConfig(Section):
     cache_gb: Annotated[float, Ge(0)] | None = None
     """Most GB of keys and values that `"hf"` keeps. A prompt that begins like an earlier one, as a
     transcript's next turn does, then passes through the model only from there on. It changes the
-    last bits of log-probabilities. None takes 1 for weights in bfloat16 on the CPU, else 0. With
-    `ahead` nothing is kept."""
+    last bits of log-probabilities. None takes 1 on the CPU, and 0 on a GPU and for models in
+    float32 with less than 10 million weights. With `ahead` nothing is kept."""
     dynamic_sampling: bool | None = None
     """Replace groups whose returns are all equal by groups of other tasks, in at most ten
     rounds (DAPO); None takes the

@@ -15,6 +15,7 @@ from harness.config import Config, replace
 from harness.distributed.shared_writing import FILE_BYTES
 from harness.inference.completers.kept_prefixes import DEFAULT_BYTES
 from harness.inference.vllm_generators import ENGINE_SHARE
+from harness.model.weights.usual_precision import SMALLEST_MIXED
 from harness.preflight import passes
 from harness.preflight.defaults import annotator_settings, needs_reference
 from harness.preflight.machine import PASSES, Allocation, Machine, Phase, Precision
@@ -202,7 +203,8 @@ def _generator(
                 yield Allocation("generator: packed weights", packed)
         live = cache_size(config, shape, machine, most_at_once(config))
         yield Allocation("generator: keys and values", live, "playing")
-        usual = DEFAULT_BYTES if machine.kind == "cpu" and precision.compute == 2 else 0
+        is_kept = precision.compute == 2 or weights >= SMALLEST_MIXED  # as in `kept_batch`
+        usual = DEFAULT_BYTES if machine.kind == "cpu" and is_kept else 0
         kept = usual if rollout.cache_gb is None else 1e9 * rollout.cache_gb
         if kept and not rollout.ahead:
             yield Allocation("generator: kept keys and values", kept, "playing")

@@ -42,7 +42,7 @@ class HFCompleter:
         max_length: Most tokens of prompt and response; None takes the model's own limit.
         kept_bytes: Most bytes of keys and values that are kept for prompts that begin alike, such
             as the turns of a chat. They change the last bits of log-probabilities. None takes
-            `DEFAULT_BYTES` for weights in bfloat16 on the CPU, and else 0.
+            `DEFAULT_BYTES` on the CPU, and 0 elsewhere and for tiny models in float32.
 
     Attributes:
         generated: Number of tokens so far, of all requests.

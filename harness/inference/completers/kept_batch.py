@@ -29,6 +29,7 @@ from harness.model.packed_rows.attention import (
     sharing_obstacle,
 )
 from harness.model.packed_rows.cached_rows import CachedRows, RowQueries
+from harness.model.weights.usual_precision import SMALLEST_MIXED
 from harness.types.errors import ConfigError
 from harness.types.messages import Image
 
@@ -161,8 +162,7 @@ def kept_prefixes(policy: Network, most_bytes: int | None) -> KeptPrefixes | Non
 
     Raises `ConfigError` if `most_bytes` is given and the model's layers cannot share beginnings.
     """
-    is_rounded = policy.device.type == "cpu" and policy.precision == "bfloat16"
-    size = most_bytes if most_bytes is not None else DEFAULT_BYTES * is_rounded
+    size = _usual_bytes(policy) if most_bytes is None else most_bytes
     if not size:
         return None
     reason = "its images are no tokens" if policy.vision else sharing_obstacle(policy.model)
@@ -174,6 +174,14 @@ def kept_prefixes(policy: Network, most_bytes: int | None) -> KeptPrefixes | Non
     raise ConfigError(
         f"rollout.cache_gb is not for this {policy.model.config.model_type}: {reason}; set it to 0"
     )
+
+
+def _usual_bytes(policy: Network) -> int:
+    """Return the bytes that are kept where no setting says so; tiny models keep every last bit."""
+    if policy.device.type != "cpu":
+        return 0
+    size = sum(weight.numel() for weight in policy.model.parameters())
+    return DEFAULT_BYTES * (policy.precision == "bfloat16" or size >= SMALLEST_MIXED)
 
 
 class KeptBatch(DecodeBatch[Row]):

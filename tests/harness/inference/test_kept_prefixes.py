@@ -204,8 +204,16 @@ def test_the_text_used_longest_ago_is_dropped():
     assert len(kept) == kept.size == 0
 
 
-def test_it_is_usual_for_rounded_weights_on_the_cpu(own, monkeypatch):
+def test_it_is_usual_on_the_cpu_but_for_tiny_models_in_float32(own, monkeypatch):
     assert HFCompleter(own)._kept is None
+    size = sum(weight.numel() for weight in own.model.parameters())
+    with monkeypatch.context() as patch:
+        path = "harness.inference.completers.kept_batch.SMALLEST_MIXED"
+        patch.setattr(path, size + 1)
+        assert kept_prefixes(own, None) is None
+        patch.setattr(path, size)
+        twin = Policy(own.trainable_copy().model, own.tokenizer, "cpu")
+        assert kept_prefixes(twin, None) is not None
     mixed = Policy(own.trainable_copy().model, own.tokenizer, "cpu", precision="mixed")
     copy = mixed.generation_copy()
     assert HFCompleter(copy)._kept is not None

@@ -121,4 +121,8 @@ def test_kept_texts_and_packed_weights_of_a_cpu_are_counted(monkeypatch):
         held("cuda")[0]
     )
     monkeypatch.setattr(path, lambda: False)
-    assert not any("generator: " in name and "keys" not in name for name in held("cpu")[0])
+    own, _ = held("cpu")
+    assert not any("generator: " in name and "keys" not in name for name in own)
+    assert own["generator: kept keys and values"] == 1e9
+    small[1] = "policy.tiny={hidden=256, layers=2}"
+    assert "generator: kept keys and values" not in held("cpu")[0]
