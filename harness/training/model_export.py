@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from agentgyms.core.errors import AgentGymsError, not_written, path_end
 from agentgyms.data import writing
+from agentgyms.data.progress_bar import working
 from harness.evaluation import model_source, run_checkpoints
 from harness.evaluation.model_source import TRAINING_RUN
 from harness.model.policy import Policy
@@ -72,16 +73,17 @@ def write(
     partial = target.with_name(f".{target.name}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)
-        if is_file:
-            original = Original(like or _began_with(described))
-            about = {"name": run.resolve().name, "description": _summary(described, chosen)}
-            _write_file(model, partial, original, precision or "float32", about)
-            writing.replace(partial / _FILE, target)
-        else:
-            _write_folder(model, partial, precision)
-            _describe(partial, described, chosen)
-            fsync.flush_all(partial)
-            writing.replace(partial, target)
+        with working(f"writing {target.name}"):
+            if is_file:
+                original = Original(like or _began_with(described))
+                about = {"name": run.resolve().name, "description": _summary(described, chosen)}
+                _write_file(model, partial, original, precision or "float32", about)
+                writing.replace(partial / _FILE, target)
+            else:
+                _write_folder(model, partial, precision)
+                _describe(partial, described, chosen)
+                fsync.flush_all(partial)
+                writing.replace(partial, target)
     except OSError as e:
         if isinstance(e, AgentGymsError):
             raise
