@@ -35,7 +35,7 @@ class Books:
     def acts(self, env: RemoteEnv) -> list[str]:
         """Return the actions that the session of an environment has taken."""
         path = f"{self.url}/v1/sessions/{env.lease.session_id}/trajectory"
-        reply = requests.get(path, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
+        reply = requests.get(path, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60)
         assert reply.status_code == 200, reply.text
         return [json.loads(line)["action"] for line in reply.text.splitlines()[2:]]
 

@@ -73,7 +73,7 @@ class Replica:
 
     def figure(self, name: str) -> float:
         """Return a figure that it reports, such as `agentgyms_sessions`."""
-        text = requests.get(f"{self.url}/metrics", timeout=10).text
+        text = requests.get(f"{self.url}/metrics", timeout=60).text
         [value] = re.findall(rf"^{name} (\S+)$", text, re.MULTILINE)
         return float(value)
 

@@ -114,7 +114,7 @@ def _wait_until_ready(child, url, log):
     give_up = time.monotonic() + READY_S
     while time.monotonic() < give_up and child.poll() is None:
         try:
-            if requests.get(f"{url}/health", timeout=5).ok:
+            if requests.get(f"{url}/health", timeout=60).ok:
                 return
         except requests.RequestException:
             time.sleep(0.5)

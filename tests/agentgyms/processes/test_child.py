@@ -54,7 +54,7 @@ def test_a_delay_ends_the_child():
     before = time.monotonic()
     with pytest.raises(WorkerLost, match=r"did not answer within 0\.5 s and was killed"):
         echo.ask({"sleep": 60})
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
     assert not echo.alive
 
 
@@ -148,5 +148,5 @@ def test_a_child_that_ignores_the_end_of_its_input_is_ended():
     deaf = child("import time; print('{}', flush=True); time.sleep(60)")
     before = time.monotonic()
     deaf.close()
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < 30
     assert not deaf.alive

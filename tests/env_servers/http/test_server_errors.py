@@ -229,7 +229,7 @@ def test_a_session_in_use_for_too_long(faulty):
     path = faulty.begun()
     first = threading.Thread(target=Api(faulty.app).step, args=(path, "wait", 1))
     first.start()
-    assert FaultyEnv.waiting.wait(5)
+    assert FaultyEnv.waiting.wait(60)
     reply = faulty.step(path, "wait", 1)
     FaultyEnv.go_on.set()
     first.join()

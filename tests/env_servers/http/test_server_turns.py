@@ -137,7 +137,7 @@ def test_a_request_id_under_way_is_of_one_request(faulty):
     body = {"kwargs": {"broken": "slow making"}, "request_id": "r-1"}
     first = threading.Thread(target=Api(faulty.app).post, args=("/v1/sessions", body))
     first.start()
-    assert FaultyEnv.waiting.wait(30)
+    assert FaultyEnv.waiting.wait(60)
     reply = faulty.post("/v1/sessions", {"kwargs": {}, "request_id": "r-1"})
     FaultyEnv.go_on.set()
     first.join()

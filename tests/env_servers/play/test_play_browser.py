@@ -208,7 +208,7 @@ def test_slow_replies_act_once(window, serve):
     window.begin(serve(FAULTY).url)
     window.look("document.getElementById('action').value = 'wait'")
     window.push("send")
-    assert FaultyEnv.waiting.wait(10)
+    assert FaultyEnv.waiting.wait(60)
     for _ in range(3):
         window.push("send")
         window.press("\ue00c", "2")

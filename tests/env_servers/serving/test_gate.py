@@ -227,7 +227,7 @@ def test_sigterm_ends_it_and_what_is_open(server, grace, signals):
             process.send_signal(signal.SIGTERM)
             while lets_in(own):  # it has not seen the signal yet
                 time.sleep(0.05)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
         with pytest.raises(ConnectionResetError):
@@ -249,7 +249,7 @@ def test_sigterm_lets_a_reply_through_and_nobody_in(server):
         far.close()
         assert near.recv(16) == b"reply"
         near.close()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_connection_on_which_nothing_is_said_is_reset(server):

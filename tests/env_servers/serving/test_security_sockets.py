@@ -148,7 +148,7 @@ def test_attacks_on_the_wire(server, name, caplog):
     for leak in (b"Traceback", b".py", b"/root", b"/usr", TOKEN.encode(), b"waitress"):
         assert leak not in reply
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
-    assert requests.get(f"{server.url}/healthz", timeout=5).status_code == 200
+    assert requests.get(f"{server.url}/healthz", timeout=60).status_code == 200
 
 
 def test_a_request_inside_another_one_is_not_answered(server):
@@ -199,9 +199,9 @@ def test_probes_are_answered_while_all_threads_are_busy(faulty):
         )
         busy.start()
         try:
-            assert FaultyEnv.waiting.wait(5)
+            assert FaultyEnv.waiting.wait(60)
             for probe in ("/healthz", "/readyz", "/metrics"):
-                assert requests.get(server.url + probe, timeout=5).status_code == 200
+                assert requests.get(server.url + probe, timeout=60).status_code == 200
         finally:
             FaultyEnv.go_on.set()
             busy.join()
@@ -215,7 +215,7 @@ def test_a_crowd_of_idle_connections_keeps_nobody_out():
             crowd.append(_connect(server))
             crowd[-1].sendall(_get(b"/healthz", HOST).replace(b"Connection: close\r\n", b""))
             if number % 10 == 0:
-                assert ours.get(f"{server.url}/healthz", timeout=5).status_code == 200
+                assert ours.get(f"{server.url}/healthz", timeout=60).status_code == 200
         assert _status(_exchange(server, _get(b"/v1/info", HOST, BEARER))) == 200
         for connection in (*crowd, ours):
             connection.close()
@@ -261,7 +261,7 @@ def test_memory_is_bounded_while_bodies_come_in():
         for connection in senders:
             connection.sendall(half)
         assert _resident_kib() - before < 20_000
-        assert requests.get(f"{server.url}/healthz", timeout=10).status_code == 200
+        assert requests.get(f"{server.url}/healthz", timeout=60).status_code == 200
         for connection in senders:
             connection.close()
 

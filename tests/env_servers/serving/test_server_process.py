@@ -59,7 +59,7 @@ def test_it_serves_and_sigterm_ends_it(process):
     env.step("right")
     env.close()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_it_listens_beyond_this_machine(arguments, variables, status):
     process = _start("--port", "0", "--host", "0.0.0.0", *arguments, **variables)
     try:
         port = _address(process).rpartition(":")[2]
-        assert requests.get(f"http://127.0.0.1:{port}/v1/info", timeout=5).status_code == status
+        assert requests.get(f"http://127.0.0.1:{port}/v1/info", timeout=60).status_code == status
     finally:
         process.kill()
         process.communicate()
@@ -112,7 +112,7 @@ def test_draining_finishes_what_was_begun():
         steps = []
         client = threading.Thread(target=lambda: steps.append(env.step("wait")))
         client.start()
-        assert FaultyEnv.waiting.wait(5)
+        assert FaultyEnv.waiting.wait(60)
         drained = []
         drain = threading.Thread(target=lambda: drained.append(server.drain(5)))
         drain.start()
@@ -141,13 +141,13 @@ def test_draining_loses_no_reply_of_many():
 
 def _step_until_refused(url: str, all_open: threading.Barrier) -> int:
     with requests.Session() as session:
-        opened = session.post(f"{url}/v1/sessions", timeout=5).json()
+        opened = session.post(f"{url}/v1/sessions", timeout=60).json()
         path = f"{url}/v1/sessions/{opened['session_id']}"
-        session.post(f"{path}/reset", timeout=5)
+        session.post(f"{path}/reset", timeout=60)
         all_open.wait(60)
         for turn in itertools.count(1):
             try:
-                reply = session.post(f"{path}/step", json={"action": "x", "turn": turn}, timeout=5)
+                reply = session.post(f"{path}/step", json={"action": "x", "turn": turn}, timeout=60)
             except requests.ConnectionError:
                 return turn - 1
             if reply.status_code != 200:
@@ -160,12 +160,12 @@ def test_draining_ends_even_if_a_turn_does_not(caplog):
     FaultyEnv.go_on.clear()
     FaultyEnv.waiting.clear()
     with Server(create_app(FAULTY)) as server:
-        path = requests.post(f"{server.url}/v1/sessions", timeout=5).json()["session_id"]
+        path = requests.post(f"{server.url}/v1/sessions", timeout=60).json()["session_id"]
         session = f"{server.url}/v1/sessions/{path}"
-        requests.post(f"{session}/reset", timeout=5)
+        requests.post(f"{session}/reset", timeout=60)
         hanging = threading.Thread(target=_post_quietly, args=(f"{session}/step",))
         hanging.start()
-        assert FaultyEnv.waiting.wait(5)
+        assert FaultyEnv.waiting.wait(60)
         assert server.drain(grace_s=0.1) is False
         FaultyEnv.go_on.set()
         hanging.join()
@@ -173,14 +173,14 @@ def test_draining_ends_even_if_a_turn_does_not(caplog):
 
 def _post_quietly(url: str) -> None:
     try:
-        requests.post(url, json={"action": "wait", "turn": 1}, timeout=5)
+        requests.post(url, json={"action": "wait", "turn": 1}, timeout=60)
     except requests.ConnectionError:
         return
 
 
 def _until_draining(url: str) -> None:
     deadline = time.monotonic() + 5
-    while requests.get(f"{url}/readyz", timeout=5).status_code != 503:
+    while requests.get(f"{url}/readyz", timeout=60).status_code != 503:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -223,4 +223,4 @@ def test_the_loop_may_end_before_the_call_that_ends_it_returns():
         trigger._physical_pull = pull
     assert not server._thread.is_alive()
     with pytest.raises(requests.ConnectionError):
-        requests.get(f"{server.url}/healthz", timeout=5)
+        requests.get(f"{server.url}/healthz", timeout=60)

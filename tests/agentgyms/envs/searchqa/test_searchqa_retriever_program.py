@@ -45,7 +45,7 @@ def test_the_program_serves_a_corpus_and_sigterm_ends_it(tmp_path, monkeypatch):
         (hit,) = HttpRetriever(said.split()[-1]).search("bird", 3)
         assert hit.document == Document("a", '"Heron"\na bird')
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.communicate()

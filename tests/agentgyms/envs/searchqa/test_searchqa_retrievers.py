@@ -5,6 +5,7 @@ import json
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
@@ -100,7 +101,7 @@ def test_both_forms_of_requests_and_replies(live):
     assert len(post(live, {"query": "the river"}).json()["result"][0]) == 3
     assert post(live, {"queries": []}).json() == {"result": []}
     assert post(live, {"query": "qqqq", "extra": 1}).json() == {"result": [[]]}
-    health = requests.get(live.replace("/retrieve", "/healthz"), timeout=5)
+    health = requests.get(live.replace("/retrieve", "/healthz"), timeout=60)
     assert (health.status_code, health.json()) == (200, {"status": "ok"})
 
 
@@ -132,8 +133,8 @@ def test_bad_bodies_get_an_error_of_ours(live, body, status, code):
 
 
 def test_routes_that_are_not_there(live):
-    assert requests.get(live, timeout=5).json()["error"]["code"] == "method_not_allowed"
-    assert requests.get(live, timeout=5).headers["Allow"]
+    assert requests.get(live, timeout=60).json()["error"]["code"] == "method_not_allowed"
+    assert requests.get(live, timeout=60).headers["Allow"]
     assert post(live + "/x", {}).json()["error"]["code"] == "not_found"
 
 
@@ -141,7 +142,7 @@ def test_hints_are_of_this_server():
     with Server(create_retriever_app(closed_world_retriever(), token="s3cret")) as server:
         url = f"{server.url}/retrieve"
         errors = [
-            requests.get(url, timeout=5),
+            requests.get(url, timeout=60),
             post(url + "/x", {}),
             post(url, b"{", headers={"Authorization": "Bearer s3cret"}),
             post(url, {}, headers={"Authorization": "Bearer s3cret"}),
@@ -157,7 +158,7 @@ def test_a_token_is_asked_for_and_sent(monkeypatch):
     with Server(create_retriever_app(closed_world_retriever(), token="s3cret")) as server:
         url = f"{server.url}/retrieve"
         assert post(url, {"query": "x"}).status_code == 401
-        assert requests.get(f"{server.url}/healthz", timeout=5).status_code == 200
+        assert requests.get(f"{server.url}/healthz", timeout=60).status_code == 200
         monkeypatch.setenv("AGENTGYMS_TOKEN", "s3cret")
         with pytest.raises(ServerUnavailable, match=f"status 401.*{TOKEN_VARIABLE}"):
             HttpRetriever(url, **HURRIED).search("river", 1)
@@ -241,18 +242,19 @@ def test_failures_that_last_are_told():
         assert len(faulty.seen) == 1, "a refusal is final"
 
 
-def test_the_server_says_when_to_come_back():
+def test_the_server_says_when_to_come_back(monkeypatch):
     def answer(number):
         return FOUND if number == 2 else Response(status=503, headers={"Retry-After": "1"})
 
+    pauses = []
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append)
+    monkeypatch.setattr("agentgyms.envs.searchqa.http_retriever.time", clock)
     with Faulty(answer) as faulty:
-        start = time.monotonic()
         assert ids(HttpRetriever(faulty.url).search("x", 3)) == ["7"]
-        assert 1 <= time.monotonic() - start < 5
-        start = time.monotonic()
+        assert pauses == [1]
         with pytest.raises(ServerUnavailable, match="status 503, 1 attempt in 0.9 s"):
             HttpRetriever(faulty.url, patience_s=0.9).search("x", 3)
-        assert time.monotonic() - start < 0.9, "it would come back too late"
+        assert pauses == [1], "it would come back too late"
 
 
 def test_pauses_grow_to_ten_seconds_and_never_end_in_a_busy_loop():
