@@ -4,7 +4,8 @@
 
 Each method's credit is compared with the measured worth of the start's turns, by the settings that
 it was trained with. The improvement is that of success on the held-out tasks. A figure's rank
-correlation with it is over the methods of a start; its interval is Student's over the starts.
+correlation with it is over the methods of a start; mean and interval (Student's) over the starts
+are in Fisher's z.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from harness.reporting.table import Table
 FIGURES = ("spearman", "within_rollouts", "within_states", "gradient", "sign", "precision")
 REWARD_SCALE = 10.0
 """The audit's; what a method adds to rewards is brought on it."""
+MOST = 0.999
+"""A correlation of 1 is infinite in Fisher's z: it counts as this."""
 IN_REWARDS = ("invalid_penalty", "scpo.alpha", "oprl.alpha")
 IN_SUCCESSES = ("graft",)
 """Methods that count a success as 1, whatever its reward."""
@@ -89,15 +92,16 @@ def main() -> None:
 
 
 def correlations(starts: Sequence[Mapping[str, Mapping[str, float]]]) -> list[list[str]]:
-    """Return each figure's rank correlation with the improvement, the mean over the starts."""
+    """Return the mean of each figure's rank correlation with the improvement, and its interval."""
     rows = []
     for key in FIGURES:
         pairs = [np.array([(one[key], one["improvement"]) for one in s.values()]) for s in starts]
         whole = [pair[np.isfinite(pair[:, 0])] for pair in pairs]
         found = known(rank_correlation(*pair.T) for pair in whole if len(pair) > 2)
-        between = student_interval(found)
-        told = "" if between is None else f"{between[0]:.2f} to {between[1]:.2f}"
-        rows.append([key, _number(mean_and_std(found)[0]), told])
+        in_z = [math.atanh(max(-MOST, min(MOST, one))) for one in found]
+        mean, between = mean_and_std(in_z)[0], student_interval(in_z)
+        told = "" if between is None else " to ".join(f"{math.tanh(z):.2f}" for z in between)
+        rows.append([key, "" if mean is None else f"{math.tanh(mean):.2f}", told])
     return rows
 
 
