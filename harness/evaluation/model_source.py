@@ -13,6 +13,7 @@ from harness import config as configs
 from harness.evaluation import run_checkpoints
 from harness.model import hub
 from harness.model.weights import converted
+from harness.model.weights.converted import TRAINING_RUN
 from harness.runs import checkpoints
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
@@ -26,9 +27,6 @@ _KINDS_OF_FILES: Final = (
     "*.txt",
 )
 """The files of a model: weights, configuration, tokenizer, chat template."""
-
-TRAINING_RUN: Final = "training_run.json"
-"""File of an exported model: `step`, `config` and `provenance` of its training run."""
 
 _NOT_THE_MODEL: Final = ("checkpoint.json", "training_args.json", TRAINING_RUN)
 _PIECE: Final = 1 << 22
@@ -109,8 +107,9 @@ def _model(folder: Path) -> Source:
     if "policy" in values:  # settings newer than the run have their defaults
         trained = configs.to_dict(configs.Config())
         for section, defaults in trained.items():
-            given = values.get(section, {})
-            trained[section] = {**defaults, **given} if isinstance(given, dict) else defaults
+            given = values.get(section)
+            if isinstance(given, dict) and isinstance(defaults, dict):
+                trained[section] = {**defaults, **given}
     model = str(checkpoints.model_of(folder))
     return Source(model, local=True, step=int(described["step"]), trained=trained)
 

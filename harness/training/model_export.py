@@ -12,7 +12,6 @@ from agentgyms.core.errors import AgentGymsError, not_written, path_end
 from agentgyms.data import writing
 from agentgyms.data.progress_bar import working
 from harness.evaluation import model_source, run_checkpoints
-from harness.evaluation.model_source import TRAINING_RUN
 from harness.model.policy import Policy
 from harness.model.weights import converted
 from harness.model.weights.converted.gguf_writer import Original
@@ -76,7 +75,11 @@ def write(
         with working(f"writing {target.name}"):
             if is_file:
                 original = Original(like or _began_with(described))
-                about = {"name": run.resolve().name, "description": _summary(described, chosen)}
+                about = {
+                    "general.name": run.resolve().name,
+                    "general.description": _summary(described, chosen),
+                    converted.TRAINING_FIELD: json.dumps(_known(described, chosen)),
+                }
                 _write_file(model, partial, original, precision or "float32", about)
                 writing.replace(partial / _FILE, target)
             else:
@@ -129,11 +132,16 @@ def _began_with(run: TrainingRun) -> Path:
 
 
 def _describe(folder: Path, run: TrainingRun, checkpoint: Checkpoint) -> None:
+    known = _known(run, checkpoint)
+    writing.write(folder / converted.TRAINING_RUN, json.dumps(known, indent=1))
+    writing.write(folder / "README.md", "\n".join(_card(run, checkpoint, known["provenance"])))
+
+
+def _known(run: TrainingRun, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return what a model's file says of its training."""
     file = run.folder / "provenance.json"
     provenance = read_object(file, ConfigError) if file.is_file() else {}
-    known = {"step": checkpoint.step, "config": run.config, "provenance": provenance}
-    writing.write(folder / TRAINING_RUN, json.dumps(known, indent=1))
-    writing.write(folder / "README.md", "\n".join(_card(run, checkpoint, provenance)))
+    return {"step": checkpoint.step, "config": run.config, "provenance": provenance}
 
 
 def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any]) -> Iterator[str]:

@@ -70,7 +70,8 @@ def write(file, model, tokenizer, kind=gguf.GGMLQuantizationType.F32, **changes)
     if tokenizer is not None:
         _pieces(writer) if tokenizer == "pieces" else _tokenizer(writer, tokenizer)
     for key, value in changes.items():
-        writer.add_string(key.replace("__", "."), value)
+        add = writer.add_string if isinstance(value, str) else writer.add_array
+        add(key.replace("__", "."), value)
     names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
     tied = config.tie_word_embeddings
     for key, weight in model.state_dict().items():

@@ -1,5 +1,7 @@
 """GGUF files become folders whose logits are the file's; what would be read wrongly is refused."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ import gguf
 import gguf_files
 from gguf_files import MODELS, written
 
+from harness.evaluation import model_source
 from harness.model.policy import Policy
 from harness.model.weights import converted
 from harness.model.weights.converted import gguf_file, packages
@@ -97,6 +100,17 @@ def test_a_quantisation_without_numbers_is_refused_by_name(tmp_path, monkeypatch
     monkeypatch.setattr(gguf, "dequantize", old)
     with pytest.raises(ConfigError, match=r"[.]weight is quantised as Q8_0, which the package"):
         converted.folder_of(str(file))
+
+
+def test_what_a_file_says_of_its_training_may_be_anything(tmp_path):
+    said = json.dumps({"step": 3, "config": {"policy": {"model": "x"}}, "provenance": {}})
+    for name, text in (("whole", said), ("numbers", [1, 2]), ("damaged", "{")):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, agentgyms__training_run=text)
+    assert model_source.find(str(tmp_path / "whole/llama.gguf")).step == 3
+    assert model_source.find(str(tmp_path / "numbers/llama.gguf")).trained is None
+    with pytest.raises(ConfigError, match=r"training_run\.json"):
+        model_source.find(str(tmp_path / "damaged/llama.gguf"))
 
 
 @pytest.mark.parametrize("left", [0, 3, 200, 20_000])

@@ -44,7 +44,7 @@ def fields(file):
 def test_the_weights_are_the_trained_ones_and_the_header_is_the_originals(tmp_path, family):
     file, _ = written(tmp_path, family, gguf.GGMLQuantizationType.Q8_0)
     policy, folder = trained(tmp_path, file)
-    about = {"name": "mine", "description": "trained"}
+    about = {"general.name": "mine", "general.description": "trained"}
     new = tmp_path / "new.gguf"
     Original(file).write_trained(folder, new, tokenizer=policy.tokenizer, about=about)
     again = Policy.load(str(new), "cpu")

@@ -172,6 +172,8 @@ def test_a_run_that_began_with_a_gguf_file_gives_one(of_a_file, tmp_path):
     assert found.keys() == saved.keys()
     assert all(torch.equal(found[name], saved[name]) for name in saved)
     assert any(not torch.equal(found[name], before[name]) for name in before)
+    played, saved_run = (model_source.find(str(one)) for one in (new, folder))
+    assert (played.step, played.trained) == (saved_run.step, saved_run.trained)
     assert f"{new} is in use" in refused(folder, new)
     # A run that goes on from an export knows the file, too.
     assert called(folder, tmp_path / "exported").exit_code == 0

@@ -6,8 +6,8 @@ folder of the converted model, which everything loads like any other one. Other 
 `gguf_writer` writes GGUF.
 """
 
+from harness.model.weights.converted.file_names import GGUF, TRAINING_FIELD, TRAINING_RUN
 from harness.model.weights.converted.names import (
-    GGUF,
     NAMES,
     base_again,
     check_source,
@@ -15,4 +15,13 @@ from harness.model.weights.converted.names import (
     is_converted,
 )
 
-__all__ = ["GGUF", "NAMES", "base_again", "check_source", "folder_of", "is_converted"]
+__all__ = [
+    "GGUF",
+    "NAMES",
+    "TRAINING_FIELD",
+    "TRAINING_RUN",
+    "base_again",
+    "check_source",
+    "folder_of",
+    "is_converted",
+]

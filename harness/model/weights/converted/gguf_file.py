@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from harness.model.weights.converted.file_names import TRAINING_FIELD, TRAINING_RUN
 from harness.model.weights.converted.packages import need_gguf
 from harness.types.errors import ConfigError
 
@@ -31,11 +32,13 @@ _READ_SCALING: Final = ("gpt-oss",)
 def convert(source: Path, folder: Path) -> None:
     """Write the model of a GGUF file, with its tokenizer and chat template, to a folder.
 
+    If the file says how the model was trained, the folder does, too.
+
     Raises `ConfigError` if the package gguf is missing, the file is none or damaged, or
     transformers cannot read its architecture, quantisation or tokenizer.
     """
     need_gguf()
-    _check(source)
+    trained = _check(source)
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     kind: Any = AutoModelForCausalLM
@@ -60,10 +63,15 @@ def convert(source: Path, folder: Path) -> None:
     with _quiet():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+    if trained:
+        (folder / TRAINING_RUN).write_text(trained, encoding="utf-8")
 
 
-def _check(source: Path) -> None:
-    """Refuse a file whose model would not be read, or would be read wrongly."""
+def _check(source: Path) -> str:
+    """Refuse a file whose model would not be read, or would be read wrongly.
+
+    Returns what it says of its training, "" if nothing.
+    """
     import gguf
 
     try:
@@ -82,6 +90,7 @@ def _check(source: Path) -> None:
             f"its positions are scaled ({what:.60}), which transformers does not read from GGUF: "
             "take the model's safetensors files"
         )
+    return _text(reader, TRAINING_FIELD)
 
 
 def _check_kinds(reader: Any) -> None:
@@ -103,8 +112,12 @@ def _check_kinds(reader: Any) -> None:
 
 def _text(reader: Any, key: str) -> str:
     """Return a text of the file's header; "" if it has none of this name."""
+    import gguf
+
     field = reader.fields.get(key)
-    return "" if field is None else bytes(field.parts[field.data[0]]).decode(errors="replace")
+    if field is None or field.types != [gguf.GGUFValueType.STRING]:
+        return ""
+    return bytes(field.parts[field.data[0]]).decode(errors="replace")
 
 
 def _check_placed(info: Any) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from harness.model.weights import tensor_files
+from harness.model.weights.converted.file_names import TRAINING_FIELD
 from harness.model.weights.converted.packages import need_gguf
 from harness.model.weights.tensor_files import StoredTensor
 from harness.types.errors import ConfigError
@@ -34,6 +35,7 @@ _NOT_COPIED: Final = (
     "general.quantiz",
     "general.name",
     "general.description",
+    TRAINING_FIELD,
     "quantize.",
     "tokenizer.chat_template",
 )
@@ -94,7 +96,7 @@ class Original:
             target: The new file.
             tokenizer: The folder's tokenizer, of transformers; its chat template is written.
             precision: `"float32"` or `"bfloat16"`, of the matrices; vectors are float32.
-            about: Texts of the header's `general.` fields, such as `name`.
+            about: Texts of further fields of the header, such as `general.name`.
 
         Raises:
             ConfigError: The folder's model is another one.
@@ -150,7 +152,7 @@ class Original:
                 part = of_parts[-1] if of_parts else None
                 writer.add_key_value(key, field.contents(), kind, part)
         for key, text in about.items():
-            writer.add_string(f"general.{key}", text)
+            writer.add_string(key, text)
         if isinstance(template, Mapping):  # several by name
             template = [{"name": name, "template": text} for name, text in template.items()]
         if template:

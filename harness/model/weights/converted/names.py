@@ -12,14 +12,13 @@ from typing import Final
 from agentgyms.data.datasets import home
 from agentgyms.data.manifests import digest_file
 from harness.model.weights.converted import cache
+from harness.model.weights.converted.file_names import GGUF
 from harness.model.weights.converted.packages import PACKAGES, file_of
 from harness.types.errors import ConfigError
 
 NAMES: Final = tuple(PACKAGES)
 """Names of models that packages carry."""
 
-GGUF: Final = ".gguf"
-"""Ending of the names of GGUF files."""
 _OF_CACHE: Final = re.compile(rf"({'|'.join(PACKAGES)})-[0-9a-f]{{12}}")
 
 
