@@ -175,7 +175,7 @@ def llama_cpp_files(model: str, policy: Policy, folder: Path) -> dict[str, Path]
     own = folder / "bfloat16.gguf"
     written = {"tokenizer": policy.tokenizer, "precision": "bfloat16"}
     Original(source).write_trained(folder, own, **written)
-    return {"llama.cpp, bfloat16": own, f"llama.cpp, {source.suffixes[-2][1:]}": source}
+    return {"llama.cpp, bfloat16": own, f"llama.cpp, {source.name}": source}
 
 
 def compared(
