@@ -44,12 +44,19 @@ class LoopThread:
         """Whether the loop runs."""
         return self._loop is not None
 
-    def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
-        """Run a coroutine on the loop; cancelling the future cancels it."""
+    def submit(
+        self, work: Coroutine[Any, Any, _T], future: Future[_T] | None = None
+    ) -> Future[_T]:
+        """Run a coroutine on the loop; cancelling the future cancels it.
+
+        An interrupt may come before this returns: who must cancel even then gives the future.
+        """
+        result: Future[_T] = Future() if future is None else future
         with lock():
             if self._loop is None:
                 self._loop = self._start()
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._loop.call_soon_threadsafe(_begin, work, result)
+        return result
 
     def _start(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
@@ -76,6 +83,26 @@ class LoopThread:
         self._ending = True
         loop.call_soon_threadsafe(loop.stop)
         thread.join(_STOP_S)
+
+
+def _begin(work: Coroutine[Any, Any, _T], future: Future[_T]) -> None:
+    """Run a coroutine as a task of this loop; its end is the future's, and the future's its own."""
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+
+    def finish(task: asyncio.Task[_T]) -> None:
+        if task.cancelled():
+            future.cancel()
+        if not future.set_running_or_notify_cancel():
+            return
+        error = task.exception()
+        if error is None:
+            future.set_result(task.result())
+        else:
+            future.set_exception(error)
+
+    task.add_done_callback(finish)
+    # `finish` itself calls this too, then for a task that is done
+    future.add_done_callback(lambda _: task.done() or loop.call_soon_threadsafe(task.cancel))
 
 
 async def _wait_for_tasks() -> None:

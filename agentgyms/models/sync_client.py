@@ -8,7 +8,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, cast
+from queue import Empty, SimpleQueue
+from typing import Any, Final, cast
 from weakref import WeakSet
 
 from gymnasium.error import DependencyNotInstalled
@@ -20,6 +21,9 @@ from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Answer, Message
 
 __all__ = ["Model", "SyncChatClient", "read_model"]
+
+_SIGNALS_S: Final = 0.2
+"""A signal that comes just before a wait is handled after this time at the latest."""
 
 
 class SyncChatClient:
@@ -62,11 +66,17 @@ class SyncChatClient:
 
     def _run(self, work: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
         """Run a coroutine of the client on the event loop and return its result."""
-        with loop_thread.lock():  # otherwise it could be closed in between
-            connection = self._connection()
-            future = connection.submit(work)
-            self._pending.add(future)
+        future: Future[Any] = Future()
+        ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        future.add_done_callback(ended.put)
+        connection: _Connection | None = None
+        # An interrupt may come at any line: also after the request began, before `submit` returns.
         try:
+            with loop_thread.lock():  # otherwise it could be closed in between
+                connection = self._connection()
+                self._pending.add(future)
+                connection.submit(work, future)
+            _wait(ended)
             return future.result()
         except CancelledError:
             raise ModelUnavailable(
@@ -74,8 +84,9 @@ class SyncChatClient:
             ) from None
         finally:
             future.cancel()
-            connection.pending.discard(future)
             self._pending.discard(future)
+            if connection is not None:
+                connection.pending.discard(future)
 
     def interrupt(self) -> None:
         """Cancel the requests of other threads: they raise `ModelUnavailable`."""
@@ -126,10 +137,11 @@ class _Connection:
         self.users: WeakSet[SyncChatClient] = WeakSet()
         self.pending: set[Future[Any]] = set()
 
-    def submit(self, work: Callable[[Any], Coroutine[Any, Any, Any]]) -> Future[Any]:
-        future = loop_thread.current().submit(work(self.client))
+    def submit(
+        self, work: Callable[[Any], Coroutine[Any, Any, Any]], future: Future[Any]
+    ) -> None:
         self.pending.add(future)
-        return future
+        loop_thread.current().submit(work(self.client), future)
 
     def report(self) -> dict[str, Any]:
         report: dict[str, Any] = self.client.report()
@@ -146,6 +158,18 @@ class _Connection:
     async def _close(self) -> None:
         with suppress(OSError, RuntimeError):  # a connection that cannot be closed is lost anyway
             await self.client.close()
+
+
+def _wait(ended: SimpleQueue[Future[Any]]) -> None:
+    """Wait for the end of a request so that an interrupt leaves no lock held.
+
+    `Future.result` waits in Python code: an interrupt in it can leave the future's lock held, and
+    the event loop would wait for that lock for ever.
+    """
+    while True:
+        with suppress(Empty):
+            ended.get(timeout=_SIGNALS_S)
+            return
 
 
 def _connections() -> dict[Any, _Connection]:
