@@ -44,9 +44,7 @@ class LoopThread:
         """Whether the loop runs."""
         return self._loop is not None
 
-    def submit(
-        self, work: Coroutine[Any, Any, _T], future: Future[_T] | None = None
-    ) -> Future[_T]:
+    def submit(self, work: Coroutine[Any, Any, _T], future: Future[_T] | None = None) -> Future[_T]:
         """Run a coroutine on the loop; cancelling the future cancels it.
 
         An interrupt may come before this returns: who must cancel even then gives the future.

@@ -137,9 +137,7 @@ class _Connection:
         self.users: WeakSet[SyncChatClient] = WeakSet()
         self.pending: set[Future[Any]] = set()
 
-    def submit(
-        self, work: Callable[[Any], Coroutine[Any, Any, Any]], future: Future[Any]
-    ) -> None:
+    def submit(self, work: Callable[[Any], Coroutine[Any, Any, Any]], future: Future[Any]) -> None:
         self.pending.add(future)
         loop_thread.current().submit(work(self.client), future)
 

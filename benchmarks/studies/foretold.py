@@ -5,7 +5,9 @@
 Each method's credit is compared with the measured worth of the start's turns, by the settings that
 it was trained with. The improvement is that of success on the held-out tasks. A figure's rank
 correlation with it is over the methods of a start; mean and interval (Student's) over the starts
-are in Fisher's z.
+are in Fisher's z; beside it that of the methods' means over all starts. The worth of a choice by a
+figure is the improvement of the method with the largest one at a start, minus the mean improvement
+of all methods there.
 """
 
 from __future__ import annotations
@@ -88,21 +90,40 @@ def main() -> None:
     rows.sort(key=lambda row: -float(row[-2]))
     print(f"{len(rows)} methods, seeds {', '.join(map(str, seeds))}\n")
     print(Table(["method", *FIGURES, "improvement", "std"], rows).markdown(), "\n")
-    print(Table(["figure", "rank correlation", "95 % interval"], correlations(starts)).markdown())
+    heads = ["figure", "rank correlation", "95 % interval", "of the means", "worth of a choice"]
+    lines = [[key, *correlation(starts, key), *choice(starts, key)] for key in FIGURES]
+    print(Table([*heads, "95 % interval"], lines).markdown())
 
 
-def correlations(starts: Sequence[Mapping[str, Mapping[str, float]]]) -> list[list[str]]:
-    """Return the mean of each figure's rank correlation with the improvement, and its interval."""
-    rows = []
-    for key in FIGURES:
-        pairs = [np.array([(one[key], one["improvement"]) for one in s.values()]) for s in starts]
-        whole = [pair[np.isfinite(pair[:, 0])] for pair in pairs]
-        found = known(rank_correlation(*pair.T) for pair in whole if len(pair) > 2)
-        in_z = [math.atanh(max(-MOST, min(MOST, one))) for one in found]
-        mean, between = mean_and_std(in_z)[0], student_interval(in_z)
-        told = "" if between is None else " to ".join(f"{math.tanh(z):.2f}" for z in between)
-        rows.append([key, "" if mean is None else f"{math.tanh(mean):.2f}", told])
-    return rows
+Starts = Sequence[Mapping[str, Mapping[str, float]]]
+"""Figures and improvement of each method, at each start."""
+
+
+def correlation(starts: Starts, key: str) -> list[str]:
+    """Return the mean rank correlation over the starts, its interval, and that of the means."""
+    pairs = [np.array([(one[key], one["improvement"]) for one in s.values()]) for s in starts]
+    whole = [pair[np.isfinite(pair[:, 0])] for pair in pairs]
+    found = known(rank_correlation(*pair.T) for pair in whole if len(pair) > 2)
+    in_z = [math.atanh(max(-MOST, min(MOST, one))) for one in found]
+    mean, between = mean_and_std(in_z)[0], student_interval(in_z)
+    told = "" if between is None else " to ".join(f"{math.tanh(z):.2f}" for z in between)
+    over_all = rank_correlation(*np.mean(pairs, axis=0).T)
+    return ["" if mean is None else f"{math.tanh(mean):.2f}", told, f"{over_all:.2f}"]
+
+
+def choice(starts: Starts, key: str) -> list[str]:
+    """Return the mean worth of a choice by a figure, and its interval over the starts."""
+    worth = []
+    for start in starts:
+        told = [one for one in start.values() if math.isfinite(one[key])]
+        best = max((one[key] for one in told), default=None)
+        tied = [one["improvement"] for one in told if one[key] == best]
+        if tied:
+            everyone = [one["improvement"] for one in start.values()]
+            worth.append(float(np.mean(tied) - np.mean(everyone)))
+    mean, between = mean_and_std(worth)[0], student_interval(worth)
+    interval = "" if between is None else f"{between[0]:+.1f} to {between[1]:+.1f}"
+    return ["" if mean is None else f"{mean:+.1f}", interval]
 
 
 def known(values: Iterable[float]) -> list[float]:

@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from harness.evaluation.statistics import mean_and_std, paired_bootstrap, student_interval
+from harness.evaluation.seed_power import Apart, apart, readings
+from harness.evaluation.statistics import mean_and_std, paired_bootstrap
 from harness.reporting.results import training_runs
 from harness.reporting.results.agent_names import method_name
 from harness.reporting.results.training_runs import TrainingRun
 from harness.runs import metrics
 
-SPLITS = ("valid_seen", "valid_unseen")
 NO_METHODS = ("start", "reward")
 """Folders of a seed that are no method's: its warm start, and the audit's reward model."""
 WIDTH = 5
 """Steps of the running mean in the figure."""
-PHASES = ("collect", "credit", "update", "annotators")
 FAR = -20
 """Points below the base from which on a difference is told in a number."""
 COLOUR, GREY = "#2563eb", "#6b7280"
@@ -46,12 +45,17 @@ class Group:
         """Seeds of the runs."""
         return [run.seed for run in self.runs]
 
+    @property
+    def splits(self) -> list[str]:
+        """Splits of the held-out tasks."""
+        return sorted({str(one["split"]) for one in self.runs[0].evaluations})
+
     def episodes(self, *, first: bool = False) -> dict[tuple[str, str, int], bool]:
         """Return success in the last or the first evaluation, by split, task and seed."""
         return {
             (split, str(one["task_id"]), run.seed): bool(one["success"])
             for run in self.runs
-            for split in SPLITS
+            for split in self.splits
             for one in _evaluation(run, split, first)["episodes"]
         }
 
@@ -67,11 +71,6 @@ class Group:
     def curves(self) -> np.ndarray[Any, Any]:
         """Return success on the training tasks of each seed and step. Shape [seeds, steps]."""
         return np.array([_figures(run, "rollout/success") for run in self.runs])
-
-    def seconds(self) -> float:
-        """Return the median time of a step."""
-        phases = [[_figures(run, f"time/{phase}_s") for phase in PHASES] for run in self.runs]
-        return float(np.median(np.array(phases).sum(axis=1)))
 
 
 def _evaluation(run: TrainingRun, split: str, first: bool) -> dict[str, Any]:
@@ -93,6 +92,14 @@ def read(folder: Path) -> list[Group]:
     return [Group(tuple(sorted(runs, key=lambda run: run.seed))) for runs in found.values()]
 
 
+def over_seeds(group: Group, other: Group) -> Apart | None:
+    """Compare success at the seeds that both have; None for less than two."""
+    common = [seed for seed in group.seeds if seed in other.seeds]
+    if len(common) < 2:
+        return None
+    return apart(*([100 * one.success(seed) for seed in common] for one in (group, other)))
+
+
 def difference(group: Group, other: Group) -> tuple[float, float, float]:
     """Return the mean difference of success over the same episodes, and its 95 % interval.
 
@@ -107,39 +114,44 @@ def difference(group: Group, other: Group) -> tuple[float, float, float]:
 
 def table(groups: Sequence[Group], base: Group) -> Iterator[str]:
     """Yield the lines of the table."""
-    seeds = base.seeds
-    by_seed = " | ".join(f"seed {seed}" for seed in seeds)
-    yield (
-        f"| method | {by_seed} | mean ± std | seen | unseen | minus {base.name} (over tasks) "
-        "| over seeds | while training | s per step |"
-    )
-    yield "|" + "---|" * (len(seeds) + 8)
+    seeds, splits = base.seeds, base.splits
+    heads = ["method", *(f"seed {seed}" for seed in seeds), "mean ± std"]
+    if len(splits) > 1:
+        heads.append(" / ".join(split.removeprefix("valid_") for split in splits))
+    compared = [f"minus {base.name} (over tasks)", "over seeds", "reading"]
+    heads += [*compared, "while training"]
+    yield f"| {' | '.join(heads)} |"
+    yield "|" + "---|" * len(heads)
     start = base.episodes(first=True)
     before = [
         100 * float(np.mean([won for key, won in start.items() if key[2] == s])) for s in seeds
     ]
     mean, std = mean_and_std(before)
-    yield f"| before | {' | '.join(f'{x:.1f}' for x in before)} | {_spread(mean, std)} |" + " |" * 6
+    yield f"| before | {' | '.join(f'{x:.1f}' for x in before)} | {_spread(mean, std)} |" + " |" * (
+        len(heads) - len(seeds) - 2
+    )
+    found = {group.name: over_seeds(group, base) for group in groups if group is not base}
+    told = {name: one for name, one in found.items() if one is not None}
+    reading = dict(zip(told, readings(list(told.values())), strict=True))
     for group in groups:
         own = [100 * group.success(seed) for seed in group.seeds]
         cells = [f"{x:.1f}" for x in own] + [""] * (len(seeds) - len(own))
         cells.append(_spread(*mean_and_std(own)))
-        cells += [f"{100 * group.success(split=split):.1f}" for split in SPLITS]
-        cells += _against(group, base)
+        if len(splits) > 1:
+            cells.append(" / ".join(f"{100 * group.success(split=split):.1f}" for split in splits))
+        cells += _against(group, base, told.get(group.name), reading.get(group.name, ""))
         cells.append(_spread(*mean_and_std([100 * x for x in group.curves().mean(axis=1)])))
-        cells.append(f"{group.seconds():.1f}")
         yield f"| {group.name} | {' | '.join(cells)} |"
 
 
-def _against(group: Group, base: Group) -> list[str]:
-    """Return the difference to the base with its interval over tasks, and that over seeds."""
+def _against(group: Group, base: Group, between: Apart | None, reading: str) -> list[str]:
+    """Return the cells of the difference to the base."""
     if group is base:
-        return ["", ""]
+        return ["", "", ""]
     mean, low, high = (100 * x for x in difference(group, base))
-    common = [seed for seed in group.seeds if seed in base.seeds]
-    between = student_interval([100 * (group.success(s) - base.success(s)) for s in common])
-    over_seeds = "" if between is None else f"{between[0]:+.1f} to {between[1]:+.1f}"
-    return [f"{mean:+.1f} ({low:+.1f} to {high:+.1f})", over_seeds]
+    seeds = between and between.interval
+    over = f"{seeds[0]:+.1f} to {seeds[1]:+.1f}" if seeds else ""
+    return [f"{mean:+.1f} ({low:+.1f} to {high:+.1f})", over, reading]
 
 
 def _spread(mean: float | None, std: float | None) -> str:
