@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import study
 
-from harness.evaluation.statistics import mean_and_std, paired_bootstrap
+from harness.evaluation.statistics import mean_and_std, paired_bootstrap, student_interval
 from harness.reporting.results.training_runs import TrainingRun
 from harness.runs import metrics
 
@@ -113,13 +113,9 @@ def _against(curves: Curves, name: str, base: str, kind: str, budget: float) -> 
         tasks += one.success
         means.append(one.share - other.share)
     low, high = paired_bootstrap(ours, theirs, tasks)
-    centre, std = mean_and_std(means)
-    assert centre is not None
-    over_tasks = f"{centre:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
-    if std is None:
-        return [over_tasks, ""]
-    half = study.STUDENT[len(means)] * std / len(means) ** 0.5
-    return [over_tasks, f"{centre - half:+.1f} to {centre + half:+.1f}"]
+    over_tasks = f"{np.mean(means):+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+    between = student_interval(means)
+    return [over_tasks, f"{between[0]:+.1f} to {between[1]:+.1f}" if between else ""]
 
 
 def _spread(values: Sequence[Any]) -> str:

@@ -17,6 +17,7 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ def main() -> None:
     print(Table(["method", *FIGURES, "improvement", "std"], rows).markdown(), "\n")
     heads = ["figure", "rank correlation", "95 % interval", "of the means", "worth of a choice"]
     lines = [[key, *correlation(starts, key), *choice(starts, key)] for key in FIGURES]
-    print(Table([*heads, "95 % interval"], lines).markdown())
+    print(Table([*heads, "95 % interval", "chosen"], lines).markdown())
 
 
 Starts = Sequence[Mapping[str, Mapping[str, float]]]
@@ -107,23 +108,27 @@ def correlation(starts: Starts, key: str) -> list[str]:
     in_z = [math.atanh(max(-MOST, min(MOST, one))) for one in found]
     mean, between = mean_and_std(in_z)[0], student_interval(in_z)
     told = "" if between is None else " to ".join(f"{math.tanh(z):.2f}" for z in between)
-    over_all = rank_correlation(*np.mean(pairs, axis=0).T)
-    return ["" if mean is None else f"{math.tanh(mean):.2f}", told, f"{over_all:.2f}"]
+    means = np.mean(pairs, axis=0)  # [methods, 2]
+    means = means[np.isfinite(means[:, 0])]
+    over_all = f"{rank_correlation(*means.T):.2f}" if len(means) > 2 else ""
+    return ["" if mean is None else f"{math.tanh(mean):.2f}", told, over_all]
 
 
 def choice(starts: Starts, key: str) -> list[str]:
-    """Return the mean worth of a choice by a figure, and its interval over the starts."""
-    worth = []
+    """Return the mean worth of a choice by a figure, its interval, and how often who is chosen."""
+    worth, chosen = list[float](), Counter[str]()
     for start in starts:
-        told = [one for one in start.values() if math.isfinite(one[key])]
-        best = max((one[key] for one in told), default=None)
-        tied = [one["improvement"] for one in told if one[key] == best]
-        if tied:
-            everyone = [one["improvement"] for one in start.values()]
-            worth.append(float(np.mean(tied) - np.mean(everyone)))
-    mean, between = mean_and_std(worth)[0], student_interval(worth)
+        told = {name: one for name, one in start.items() if math.isfinite(one[key])}
+        best = max((one[key] for one in told.values()), default=None)
+        names = [name for name, one in told.items() if one[key] == best]
+        if names:
+            mean = np.mean([one["improvement"] for one in start.values()])
+            worth.append(float(np.mean([told[name]["improvement"] for name in names]) - mean))
+            chosen["=".join(names)] += 1
+    centre, between = mean_and_std(worth)[0], student_interval(worth)
     interval = "" if between is None else f"{between[0]:+.1f} to {between[1]:+.1f}"
-    return ["" if mean is None else f"{mean:+.1f}", interval]
+    told_chosen = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
+    return ["" if centre is None else f"{centre:+.1f}", interval, told_chosen]
 
 
 def known(values: Iterable[float]) -> list[float]:

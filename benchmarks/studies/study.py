@@ -119,7 +119,7 @@ def table(groups: Sequence[Group], base: Group) -> Iterator[str]:
     if len(splits) > 1:
         heads.append(" / ".join(split.removeprefix("valid_") for split in splits))
     compared = [f"minus {base.name} (over tasks)", "over seeds", "reading"]
-    heads += [*compared, "while training"]
+    heads += [*compared, "seeds for it", "while training"]
     yield f"| {' | '.join(heads)} |"
     yield "|" + "---|" * len(heads)
     start = base.episodes(first=True)
@@ -147,11 +147,13 @@ def table(groups: Sequence[Group], base: Group) -> Iterator[str]:
 def _against(group: Group, base: Group, between: Apart | None, reading: str) -> list[str]:
     """Return the cells of the difference to the base."""
     if group is base:
-        return ["", "", ""]
+        return [""] * 4
     mean, low, high = (100 * x for x in difference(group, base))
     seeds = between and between.interval
     over = f"{seeds[0]:+.1f} to {seeds[1]:+.1f}" if seeds else ""
-    return [f"{mean:+.1f} ({low:+.1f} to {high:+.1f})", over, reading]
+    needed = between and between.needed(between.mean)
+    few_many = "-".join("over" if one is None else str(one) for one in needed or ())
+    return [f"{mean:+.1f} ({low:+.1f} to {high:+.1f})", over, reading, few_many]
 
 
 def _spread(mean: float | None, std: float | None) -> str:

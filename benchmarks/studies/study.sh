@@ -43,7 +43,7 @@ settings() {
   echo "method.credit={$own}"
 }
 
-for seed in ${SEEDS:-1 2 3}; do
+for seed in ${SEEDS:-1 2 3 4 5 6 7 8}; do
   mkdir -p "seed-$seed"
   pushd "seed-$seed" >/dev/null
   recipe=${RECIPE:-alfworld-tiny-study}
@@ -58,7 +58,7 @@ for seed in ${SEEDS:-1 2 3}; do
     "${harness[@]}" credit audit --model start --tasks 16 --continuations 16 --process-reward reward \
       --save truth.npz
   fi
-  for method in ${METHODS:-grpo gigpo salt scpo ecpo gvpo oprl}; do
+  for method in ${METHODS:-grpo gigpo ecpo salt gvpo oprl scpo graphgpo g2po graft}; do
     mapfile -t own < <(settings "$method")
     train "$recipe" "$method" "${same[@]}" "method.name=$method" "${own[@]}"
   done

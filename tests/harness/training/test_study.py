@@ -79,8 +79,9 @@ def test_the_page_tells_what_each_method_is_given():
         assert " ".join(own) == told
         config = configs.load("alfworld-tiny-study", [f"method.name={name}", *own])
         resolved = defaults.resolve(config)
-        assert resolved.method.credit["invalid_penalty"] == (0.0 if name == "ecpo" else 0.02)
-        assert resolved.method.credit["statistics"] == "turn"
+        penalty = {"ecpo": 0.0, "graphgpo": 0.0, "graft": 0.01}.get(name, 0.02)
+        assert resolved.method.credit["invalid_penalty"] == penalty
+        assert resolved.method.credit.get("statistics", "turn") == "turn"
         assert not resolved.method.loss["kl_coefficient"]
         assert (resolved.rollout.enough_members, resolved.rollout.enough_share) == (8, 1.0)
         assert resolved.optimizer.epochs == 1
@@ -195,10 +196,12 @@ def test_a_figure_that_orders_methods_as_training_does_foretells(monkeypatch):
         | {"gradient": gain / 10, "sign": -gain}
         for name, gain in (("grpo", 1.0), ("gigpo", 4.0), ("ecpo", 9.0))
     }
-    found = {name: told for name, *told in foretold.correlations([start, start])}
-    assert found["gradient"] == ["1.00", "1.00 to 1.00"]
-    assert found["sign"] == ["-1.00", "-1.00 to -1.00"]
-    assert found["spearman"] == ["", ""]
+    found = {key: foretold.correlation([start, start], key) for key in foretold.FIGURES}
+    assert found["gradient"] == ["1.00", "1.00 to 1.00", "1.00"]
+    assert found["sign"] == ["-1.00", "-1.00 to -1.00", "-1.00"]
+    assert found["spearman"] == ["", "", ""]
+    worth = {key: foretold.choice([start, start], key)[0] for key in foretold.FIGURES}
+    assert (worth["gradient"], worth["sign"], worth["spearman"]) == ("+4.3", "-3.7", "")
 
 
 @pytest.mark.slow
