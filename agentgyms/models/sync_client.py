@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -164,9 +165,11 @@ def _wait(ended: SimpleQueue[Future[Any]]) -> None:
     `Future.result` waits in Python code: an interrupt in it can leave the future's lock held, and
     the event loop would wait for that lock for ever.
     """
+    # Python handles signals in the main thread alone.
+    handles_signals = threading.current_thread() is threading.main_thread()
     while True:
         with suppress(Empty):
-            ended.get(timeout=_SIGNALS_S)
+            ended.get(timeout=_SIGNALS_S if handles_signals else None)
             return
 
 
