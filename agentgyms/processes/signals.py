@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
 
@@ -14,24 +16,41 @@ from agentgyms.processes import child
 _LOOK_S: Final = 1.0
 
 
-def stop_at_signal() -> threading.Event:
-    """Return an event that SIGTERM and SIGINT set; a second signal ends this process at once."""
-    stop = threading.Event()
+class Stop:
+    """What a signal sets and the main thread waits for.
+
+    No `threading.Event`: a handler that comes while the main thread holds the event's lock would
+    wait for that lock for ever.
+    """
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._told: SimpleQueue[None] = SimpleQueue()  # a handler may put at any time
+
+    def set(self) -> None:
+        """End the wait."""
+        self.is_set = True
+        self._told.put(None)
+
+    def wait(self) -> None:
+        """Wait until it is set, by a signal too that comes just before the wait begins."""
+        while not self.is_set:
+            with suppress(Empty):  # Python handles a signal only once the wait is interrupted
+                self._told.get(timeout=_LOOK_S)
+
+
+def stop_at_signal() -> Stop:
+    """Return a stop that SIGTERM and SIGINT set; a second signal ends this process at once."""
+    stop = Stop()
 
     def end(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
+        if stop.is_set:
             leave(128 + number)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     return stop
-
-
-def wait_for(stop: threading.Event) -> None:
-    """Wait until an event is set, by a signal too that comes just before the wait begins."""
-    while not stop.wait(_LOOK_S):  # Python handles a signal only once the wait is interrupted
-        pass
 
 
 def run_until_signal(work: Callable[[], object], clean_up: Callable[[], object]) -> None:
@@ -53,7 +72,7 @@ def run_until_signal(work: Callable[[], object], clean_up: Callable[[], object])
 
     ended = threading.Event()
     threading.Thread(target=run, name="work", daemon=True).start()
-    wait_for(stop)
+    stop.wait()
     clean_up()
     if not ended.is_set():
         leave(0)

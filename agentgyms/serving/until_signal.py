@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from agentgyms.processes import child
-from agentgyms.processes.signals import leave, stop_at_signal, wait_for
+from agentgyms.processes.signals import leave, stop_at_signal
 from agentgyms.serving import open_files
 from agentgyms.serving.served import EXTENSION
 from agentgyms.serving.server import Server
@@ -47,7 +47,7 @@ def serve(
     stop = stop_at_signal()
     with server:
         print(greeting(server.url), flush=True)  # noqa: T201 (a program's own output)
-        wait_for(stop)
+        stop.wait()
         log.info("stopping: requests may take %g s to finish", grace_s)
         finished = server.drain(grace_s)
     if not finished:  # the interpreter waits for threads that may never come back

@@ -44,3 +44,24 @@ def test_the_end_of_input_ends_it_too(program, line, status, shown):
     said, errors = program.communicate(line, 60)
     assert (program.returncode, said) == (status, f"cleaned\n{shown}")
     assert errors == ("failed\n" if status else "")
+
+
+AT_ANY_LINE = """
+import random, signal, sys, threading
+from agentgyms.processes.signals import stop_at_signal
+sys.setswitchinterval(1e-6)
+def interrupt(ready):
+    ready.wait()
+    for _ in range(random.randrange(60)):
+        pass
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+for _ in range(3000):
+    stop, ready = stop_at_signal(), threading.Event()
+    threading.Thread(target=interrupt, args=[ready]).start()
+    ready.set()
+    stop.wait()
+"""
+
+
+def test_a_signal_ends_the_wait_at_whatever_line_it_comes():
+    subprocess.run([sys.executable, "-c", AT_ANY_LINE], check=True, timeout=120)
