@@ -17,7 +17,7 @@ _LOOK_S: Final = 1.0
 
 
 class Stop:
-    """What a signal sets and the main thread waits for.
+    """A stop that a signal sets and the main thread waits for.
 
     No `threading.Event`: a handler that comes while the main thread holds the event's lock would
     wait for that lock for ever.
