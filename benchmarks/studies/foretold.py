@@ -38,6 +38,8 @@ MOST = 0.999
 IN_REWARDS = ("invalid_penalty", "scpo.alpha", "oprl.alpha")
 IN_SUCCESSES = ("graft",)
 """Methods that count a success as 1, whatever its reward."""
+Starts = Sequence[Mapping[str, Mapping[str, float]]]
+"""Figures and improvement of each method, at each start."""
 
 
 def credit(run: TrainingRun) -> Iterator[str]:
@@ -94,10 +96,6 @@ def main() -> None:
     heads = ["figure", "rank correlation", "95 % interval", "of the means", "worth of a choice"]
     lines = [[key, *correlation(starts, key), *choice(starts, key)] for key in FIGURES]
     print(Table([*heads, "95 % interval", "chosen"], lines).markdown())
-
-
-Starts = Sequence[Mapping[str, Mapping[str, float]]]
-"""Figures and improvement of each method, at each start."""
 
 
 def correlation(starts: Starts, key: str) -> list[str]:

@@ -204,6 +204,20 @@ def test_a_figure_that_orders_methods_as_training_does_foretells(monkeypatch):
     assert (worth["gradient"], worth["sign"], worth["spearman"]) == ("+4.3", "-3.7", "")
 
 
+def test_budgets_tell_what_other_seeds_would_do(monkeypatch):
+    """Two seeds differ by 0 and 50 points: Student's interval of one degree of freedom."""
+    monkeypatch.syspath_prepend(str(STUDIES))
+    budgets = importlib.import_module("budgets")
+    won = lambda *tasks: [budgets.Point({"updates": 0.0}, dict(zip("ab", tasks, strict=True)))]
+    curves = {
+        "GRPO": {1: won(True, False), 2: won(True, False)},
+        "GiGPO": {1: won(True, False), 2: won(True, True)},
+    }
+    over_tasks, over_seeds = budgets._against(curves, "GiGPO", "GRPO", "updates", 1.0)
+    assert over_tasks.startswith("+25.0 (")
+    assert over_seeds == "-292.7 to +342.7"  # 25 ± 12.706 * 35.36 / sqrt(2)
+
+
 @pytest.mark.slow
 def test_methods_are_compared_at_equal_steps_and_tokens(tmp_path, monkeypatch, harness_program):
     monkeypatch.syspath_prepend(str(STUDIES))
