@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
 
 from agentgyms.processes import child
 
 _LOOK_S: Final = 1.0
+"""A stop is looked at this often even where another library takes the signals' bytes."""
 
 
 class Stop:
@@ -25,18 +26,30 @@ class Stop:
 
     def __init__(self) -> None:
         self.is_set = False
-        self._told: SimpleQueue[None] = SimpleQueue()  # a handler may put at any time
+        self._writer: socket.socket | None = None
 
     def set(self) -> None:
         """End the wait."""
         self.is_set = True
-        self._told.put(None)
+        if self._writer is not None:
+            with suppress(OSError):  # full, so it wakes anyway; or closed after the wait
+                self._writer.send(b"\0")
 
     def wait(self) -> None:
-        """Wait until it is set, by a signal too that comes just before the wait begins."""
-        while not self.is_set:
-            with suppress(Empty):  # Python handles a signal only once the wait is interrupted
-                self._told.get(timeout=_LOOK_S)
+        """Wait in the main thread until it is set."""
+        reader, writer = socket.socketpair()
+        with reader, writer:
+            writer.setblocking(False)
+            reader.settimeout(_LOOK_S)
+            self._writer = writer
+            # A signal just before `recv` does not interrupt it, but has written a byte by then.
+            before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+            try:
+                while not self.is_set:
+                    with suppress(TimeoutError):
+                        reader.recv(4096)
+            finally:
+                signal.set_wakeup_fd(before)
 
 
 def stop_at_signal() -> Stop:

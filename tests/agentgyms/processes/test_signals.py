@@ -64,4 +64,4 @@ for _ in range(3000):
 
 
 def test_a_signal_ends_the_wait_at_whatever_line_it_comes():
-    subprocess.run([sys.executable, "-c", AT_ANY_LINE], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", AT_ANY_LINE], check=True, timeout=600)
