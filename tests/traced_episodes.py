@@ -16,7 +16,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agentgyms.core import tracing
 from env_servers import Server, create_app
 from harness import prompts
-from harness.inference.completers import Sampling, traced
+from harness.inference.completers import Sampling
+from harness.inference.completers.local_answers import traced
 from harness.inference.completers.openai import OpenAICompleter
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.rollouts.agent import Agent

@@ -7,6 +7,7 @@ all environments and is here.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final, Self
 
 import gymnasium as gym
@@ -274,15 +275,9 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         engine = None  # a remote world has neither, nor a task here
         if saved is not None or lent is not None:
             engine = EngineState(saved, lent, self.tasks, self._task, self._goal)
-        generator = self.np_random
-        return SharedState(
-            self._identity(),
-            engine,
-            self._episode,
-            generator,
-            randomness.state_of(generator),
-            self.snapshot,
-        )
+        identity, generator = self._identity(), self.np_random
+        state = randomness.state_of(generator)
+        return SharedState(identity, engine, self._episode, generator, state, self.snapshot)
 
     def take_state(self, shared: SharedState) -> tuple[Observation, dict[str, Any]]:
         """Take over the state of another environment and return its observation and info.
@@ -375,7 +370,11 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
 
     def _cut_observation(self, outcome: Outcome) -> Observation:
         """Return the observation, cut to what its space holds."""
-        return cut(outcome.observation, longest_text(self.observation_space, MAX_OBSERVATION))
+        return cut(outcome.observation, self._longest_text)
+
+    @cached_property
+    def _longest_text(self) -> int:
+        return longest_text(self.observation_space, MAX_OBSERVATION)
 
     def _advance(
         self, episode: snapshots.Episode, action: str

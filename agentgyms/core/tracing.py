@@ -7,6 +7,7 @@ They are off, and cost a comparison, until a program calls `set_up` with `AGENTG
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -35,9 +36,9 @@ class Span:
         self._inner = inner
 
     def set(self, attributes: Attributes, name: str = "") -> None:
-        """Add attributes, those that are None left out; and rename the span."""
+        """Add attributes, those that are None, nan or infinite left out; and rename the span."""
         if self._inner is not None:
-            self._inner.set_attributes({k: v for k, v in attributes.items() if v is not None})
+            self._inner.set_attributes(_known(attributes))
             if name:
                 self._inner.update_name(name)
 
@@ -58,6 +59,14 @@ class Span:
                 "gen_ai.response.finish_reasons": ["stop" if finished else "length"],
             }
         )
+
+
+def _known(attributes: Attributes) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in attributes.items()
+        if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    }
 
 
 _NO_SPAN: Final = Span()
@@ -152,7 +161,7 @@ class _Open(AbstractContextManager[Span]):
         self._context = _tracer.start_as_current_span(
             name,
             kind=SpanKind[kind.upper()],
-            attributes={k: v for k, v in attributes.items() if v is not None},
+            attributes=_known(attributes),
             context=None if carrier is None else extract(carrier),
         )
         self._span = _NO_SPAN

@@ -5,7 +5,7 @@ The latter are those in the plots or equations of the papers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from harness.credit.estimators.preferences import dmpo, kto
 from harness.credit.estimators.preferences.compared import CHOICES, compare
 from harness.credit.groups import differs, encode, group_mean, group_size, label_mean
 from harness.credit.preferences import Pairs
-from harness.credit.registry import layers
+from harness.credit.registry import Layer, layers
 from harness.credit.shared import STEP_RETURNS, episode_returns, step_returns
 from harness.credit.table import LOOKUPS, TurnTable
 from harness.types.arrays import Floats, Ints
@@ -305,10 +305,15 @@ def method_figures(
     Hyperparameters that `settings` lack have their defaults. A table without turns gives no
     figures.
     """
+    return figures_of(layers(estimator, settings or {}), turns)
+
+
+def figures_of(layers: Sequence[Layer], turns: TurnTable) -> dict[str, float]:
+    """Return the figures of an estimator's layers, outermost first, under `credit/`."""
     if not len(turns):
         return {}
     figures: dict[str, float] = {}
-    for name, own in reversed(layers(estimator, settings or {})):
+    for name, own in reversed(layers):
         figures |= layer_figures(name, turns, own)
     return {f"credit/{key}": value for key, value in figures.items()}
 

@@ -18,6 +18,9 @@ Estimator = Callable[..., Floats]
 Base = str | Mapping[str, Any]
 """An estimator that another one builds on: its name, or `{name = ..., hyperparameter = ...}`."""
 
+Layer = tuple[str, dict[str, Any]]
+"""The name of an estimator or of a base below it, with all its own hyperparameters."""
+
 StepReturns = Literal["", "reads", "changes"]
 """Whether an estimator reads or changes the returns of single turns (`shared.step_returns`)."""
 
@@ -51,7 +54,8 @@ _PRESETS: Final = Registry("preset", entries=PRESETS)
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    function: Estimator
+    function: Estimator  # checks what it is given
+    unchecked: Estimator
     needs: tuple[str, ...]  # columns of the table
     own: Mapping[str, Any]  # settings of its paper that differ from the presets
     step_returns: StepReturns
@@ -114,7 +118,7 @@ def _entry(
         turns.require(needs, f"estimator {name!r}")
         return function(turns, **hyperparameters)
 
-    return _Entry(checked, needs, own, step_returns)
+    return _Entry(checked, function, needs, own, step_returns)
 
 
 def get(name: str) -> Estimator:
@@ -124,6 +128,20 @@ def get(name: str) -> Estimator:
         ConfigError: No estimator has this name.
     """
     return _ESTIMATORS.get(name).function
+
+
+def prepared(
+    name: str, hyperparameters: Mapping[str, Any]
+) -> tuple[Callable[[TurnTable], Floats], list[Layer]]:
+    """Return an estimator with its hyperparameters, which are checked here alone, and its layers.
+
+    Its caller checks that a table has the columns that it `needs`.
+
+    Raises:
+        ConfigError: A name or a hyperparameter is unknown.
+    """
+    found = layers(name, hyperparameters)
+    return functools.partial(_ESTIMATORS.get(name).unchecked, **hyperparameters), found
 
 
 def needs(name: str, hyperparameters: Mapping[str, Any] | None = None) -> tuple[str, ...]:
@@ -190,7 +208,7 @@ def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dic
     return {**below, **own}
 
 
-def layers(name: str, hyperparameters: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def layers(name: str, hyperparameters: Mapping[str, Any]) -> list[Layer]:
     """Return an estimator and its bases, outermost first, each with its hyperparameters.
 
     Raises:

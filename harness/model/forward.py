@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -64,6 +65,11 @@ class Network:
     def hide_tokens(self, ids: Sequence[int]) -> None:
         """Give tokens no probability, in sampling and training alike."""
         self._hidden = torch.tensor(ids, dtype=torch.long) if ids else None
+
+    @cached_property
+    def layers(self) -> Any:
+        """The layers of the model without its output layer and vision model."""
+        return language_model(self.model)
 
     @property
     def hidden_tokens(self) -> torch.Tensor | None:
@@ -247,7 +253,7 @@ class Network:
                 given = self._inputs(batch), batch.lengths, where, tree, self._split
                 return packed_features(self.model, *given)
             # Padding is on the right, where a causal model's tokens do not attend: no mask needed.
-            out = language_model(self.model)(**self._inputs(batch), use_cache=False)
+            out = self.layers(**self._inputs(batch), use_cache=False)
         hidden: torch.Tensor = out.last_hidden_state
         return hidden[:, :-1][where[:, 1:]]
 

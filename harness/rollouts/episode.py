@@ -12,7 +12,6 @@ from agentgyms.core import tracing
 from agentgyms.core.env import Feedback, Observation, TextEnv
 from agentgyms.core.errors import EnvUnavailable
 from agentgyms.core.outcome import for_agents
-from agentgyms.core.serialization import encode_number
 from agentgyms.recording.recorder import make_header
 from agentgyms.recording.recording_format import RecordedTurn, Recording
 from harness.rollouts.env_pool import EnvPool
@@ -149,7 +148,7 @@ async def run_episode(
             {
                 "agentgyms.turns": len(rollout.turns),
                 "agentgyms.success": rollout.success,
-                "agentgyms.score": encode_number(rollout.score),
+                "agentgyms.score": rollout.score,
                 "agentgyms.stop_reason": rollout.stop_reason.value,
             }
         )
@@ -249,7 +248,7 @@ async def _step(
         stepped = await episode.call(lambda: episode.env.step(action))
         span.set(
             {
-                "agentgyms.reward": encode_number(float(stepped[1])),
+                "agentgyms.reward": float(stepped[1]),
                 "agentgyms.feedback": stepped[4]["feedback"],
                 "agentgyms.state_key": stepped[4]["state_key"],
             }

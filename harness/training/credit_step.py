@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from harness import annotators, credit, prompts
+from harness import annotators, prompts
 from harness.annotators import Annotator, AnnotatorContext
 from harness.config import Config, methods
 from harness.config.methods import Method
-from harness.credit import TurnTable, diagnostics
+from harness.credit import TurnTable, diagnostics, registry
 from harness.credit.shared import overlong_penalties
 from harness.credit.tokens import by_turn, token_table
 from harness.distributed.process_group import ProcessGroup
@@ -45,7 +45,9 @@ class CreditAssignment:
     ) -> None:
         self._config, self._rows = config.method, context.rows
         self._max_tokens = config.agent.answer_tokens
-        self._name, self._settings = method.estimator, settings
+        self._name = method.estimator
+        self._needs = registry.needs(method.estimator, settings)
+        self._estimate, self._layers = registry.prepared(method.estimator, settings)
         self.annotators: dict[str, Annotator] = {
             name: annotators.make(name, given, context)
             for name, given in config.method.annotators.items()
@@ -65,7 +67,8 @@ class CreditAssignment:
         rows = token_table(turns, lengths) if by_token else turns
         for annotator in self.annotators.values():
             rows = annotator.annotate(rows, rollouts)
-        advantage = credit.get(self._name)(rows, **self._settings)  # [N], or [A] by token
+        rows.require(self._needs, f"estimator {self._name!r}")
+        advantage = self._estimate(rows)  # [N], or [A] by token
         if not by_token:
             return Credit(rows, rows, advantage)
         reduced: dict[str, Any] = {
@@ -78,7 +81,8 @@ class CreditAssignment:
         advantage = credit.advantage
         if isinstance(advantage, list):
             advantage = np.array([tokens.mean() for tokens in advantage])  # [N]
-        return diagnostics.summarise(credit.turns, advantage, self._name, self._settings)
+        own = diagnostics.figures_of(self._layers, credit.turns)
+        return diagnostics.summarise(credit.turns, advantage) | own
 
     def learn(
         self, credit: Credit, rollouts: Sequence[Rollout], *, step: int, seed: int

@@ -98,6 +98,7 @@ class Trainer:
         self._ahead = self._player if isinstance(self._player, AheadPlayer) else None
         self.learner = make_learner(config, policy, reference, is_resumed=resumed is not None)
         self._recomputes = recomputes(config)
+        self._answer_tokens, self._turns = config.agent.answer_tokens, most_turns(config)
         decay = config.policy.ema
         self._average = None if decay is None else WeightAverage(policy, decay)
         averages = {} if self._average is None else {"average": self._average}
@@ -289,8 +290,8 @@ class Trainer:
     def _play(self) -> StepRollouts:
         """Return a step's rollouts; if playing ahead fails, save the last update first."""
         try:
-            pace = AnswerPace(self.config.agent.answer_tokens, self._rollout_generator.completer)
-            with self._progress.episodes(pace, most_turns(self.config)) as on_finish:
+            pace = AnswerPace(self._answer_tokens, self._rollout_generator.completer)
+            with self._progress.episodes(pace, self._turns) as on_finish:
                 return self._player.play(self.step, on_finish)
         except Exception:
             if self._ahead is not None and not self._is_saved and not self.stop.number:

@@ -12,7 +12,6 @@ import torch
 from torch.nn.functional import pad
 
 from harness.model.forward import Network
-from harness.model.packed_rows.attention import language_model
 from harness.model.vision import Vision
 from harness.types.messages import Image
 
@@ -82,7 +81,7 @@ class DecodeBatch(Generic[Row]):
             seen = vision.embed(tokens, images, self._mask)
         self._shift = seen.shift
         with self.policy.autocast():
-            output = language_model(self.policy.model)(
+            output = self.policy.layers(
                 **seen.inputs(),
                 attention_mask=self._mask,
                 past_key_values=self._cache,

@@ -14,10 +14,16 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from harness.inference.completers import Sampling, check_length, decoding_check, garbage, traced
+from harness.inference.completers import Sampling, decoding_check, garbage
 from harness.inference.completers.decoding import DecodeBatch
 from harness.inference.completers.kept_batch import KeptBatch
-from harness.inference.completers.local_answers import GeneratedTokens, Request, completion_of
+from harness.inference.completers.local_answers import (
+    GeneratedTokens,
+    Request,
+    check_length,
+    completion_of,
+    traced,
+)
 from harness.model.learning_mode import evaluating
 from harness.model.policy import Policy
 from harness.model.tokenizer import ThoughtLimit
@@ -97,7 +103,7 @@ class HFCompleter:
         """Return the request of `complete`, with the same errors."""
         if not 0 < sampling.top_p <= 1:
             raise ConfigError(f"sampling.top_p must be above 0 and at most 1, got {sampling.top_p}")
-        prompt_ids = self.policy.encode_chat(messages)
+        prompt_ids = self.policy.chat_tokenizer.encode_chat(messages)
         check_length(prompt_ids, sampling, self.max_length)
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         # All random numbers at once: an answer does not depend on its neighbours in the batch.

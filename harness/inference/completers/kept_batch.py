@@ -25,7 +25,6 @@ from harness.inference.completers.kept_prefixes import (
 from harness.model.forward import Network
 from harness.model.packed_rows.attention import (
     allow_packed,
-    language_model,
     sharing_obstacle,
 )
 from harness.model.packed_rows.cached_rows import CachedRows, RowQueries
@@ -209,7 +208,7 @@ class KeptBatch(DecodeBatch[Row]):
         for layer in self._cache.layers:
             layer.reading = reading
         with self.policy.autocast():
-            output = language_model(self.policy.model)(
+            output = self.policy.layers(
                 input_ids=torch.tensor([reading.tokens], device=device),
                 position_ids=torch.tensor([reading.positions], device=device),
                 # transformers passes a mask of four dimensions on, instead of creating one.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.inference.completers import Sampling, traced
+from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
-from harness.inference.completers.local_answers import Request
+from harness.inference.completers.local_answers import Request, traced
 from harness.inference.completers.next_tokens import LARGEST_VOCABULARY, NextTokens
 from harness.types.messages import Message
 from harness.types.rollout import Completion

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core import imports
-from harness.inference.completers import Sampling, check_length, traced
+from harness.inference.completers import Sampling
 from harness.inference.completers.local_answers import (
     GeneratedTokens,
+    check_length,
     completion_of,
     generate_in_parts,
+    traced,
 )
 from harness.model import hub
 from harness.model.tokenizer import ChatTokenizer

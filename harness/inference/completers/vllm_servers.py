@@ -19,11 +19,13 @@ from typing import Any, Final
 from agentgyms.models.error_replies import RequestRejected
 from agentgyms.models.json_client import JsonPoster
 from agentgyms.models.rate_limit import RetryableError
-from harness.inference.completers import Sampling, check_length, traced
+from harness.inference.completers import Sampling
 from harness.inference.completers.local_answers import (
     GeneratedTokens,
+    check_length,
     completion_of,
     generate_in_parts,
+    traced,
 )
 from harness.inference.completers.vllm_server import START, VLLMServer
 from harness.model.tokenizer import ChatTokenizer

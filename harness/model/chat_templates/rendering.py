@@ -140,6 +140,7 @@ class ChatTemplate:
         """Raise `ConfigError` for a template that must not be rendered."""
         self._tokenizer = tokenizer
         self._arguments: Mapping[str, Any] = {}
+        self._date = clock.DATE
         self._whose = named(tokenizer)
         check(tokenizer)
 
@@ -154,6 +155,7 @@ class ChatTemplate:
         own = self._tokenizer
         check_arguments(own.chat_template, given, {*own.special_tokens_map, *_SPECIAL})
         self._arguments = given
+        self._date = clock.date_of(given.get(clock.NAME, clock.DATE))
 
     @property
     def key(self) -> tuple[str, str]:
@@ -166,10 +168,6 @@ class ChatTemplate:
         if not reads_clock(self._tokenizer.chat_template):
             return None
         return self._date
-
-    @property
-    def _date(self) -> str:
-        return clock.date_of(self._arguments.get(clock.NAME, clock.DATE))
 
     def render(self, messages: Sequence[Any], *, add_generation_prompt: bool = True) -> str:
         """Return the template's text of a chat.

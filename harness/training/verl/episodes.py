@@ -13,8 +13,8 @@ from transformers import GenerationConfig
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
 
 from harness.config import Config
-from harness.inference.completers import Sampling, check_length
-from harness.inference.completers.local_answers import GeneratedTokens, completion_of
+from harness.inference.completers import Sampling
+from harness.inference.completers.local_answers import GeneratedTokens, check_length, completion_of
 from harness.model.packing import Sample, samples
 from harness.model.tokenizer import ChatTokenizer
 from harness.rollouts import codec
