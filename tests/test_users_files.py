@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import pytest
 
-from agentgyms.adapters.export.rows import recordings_in
 from agentgyms.core.errors import AgentGymsError
 from agentgyms.data import datasets
 from agentgyms.data.manifests import read_manifest
@@ -26,6 +25,7 @@ from agentgyms.envs.sotopia.sources import _files as sotopia_files
 from agentgyms.envs.tau2.official.files import read as read_tau2
 from agentgyms.envs.tau2.official.telecom.schemas import user_tools
 from agentgyms.recording import RecordEpisodes, recording_format
+from agentgyms.recording.recording_format import recordings_in
 from harness.config import files as configs
 from harness.evaluation import episodes
 from harness.evaluation.results import read_json
@@ -268,7 +268,6 @@ OWN_FILES = {
     "agentgyms/data/manifests.py": "manifests, which this package writes",
     "agentgyms/envs/webshop/build/official_files.py": "see FOLDERS",
     "agentgyms/envs/sotopia/sources.py": "see FOLDERS",
-    "agentgyms/adapters/export/rows.py": "see FOLDERS",
     "harness/preflight/recorded_files.py": "names of files alone",
     "harness/evaluation/model_source.py": "digests of a model's files",
     "harness/audit/truth_sets.py": "arrays, whose texts are JSON",

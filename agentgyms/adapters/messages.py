@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from agentgyms.core.env import TextEnv
 from agentgyms.core.images import encode_png, is_image
-from agentgyms.core.outcome import Observation, text_of
+from agentgyms.core.outcome import Observation, turn_text, user_text
 from agentgyms.core.tools import Tools
 from agentgyms.registration import make_text_env
+
+__all__ = [
+    "INSTRUCTIONS",
+    "TOOL_INSTRUCTIONS",
+    "chat_message",
+    "image_urls",
+    "parse_action",
+    "tools_of",
+    "turn_text",
+    "user_messages",
+    "user_text",
+]
 
 INSTRUCTIONS = (
     "You act in a world of text. Each message shows what you see and, where they can be listed, "
@@ -37,33 +49,6 @@ def chat_message(text: str, images: Collection[str] = ()) -> dict[str, Any]:
         return {"role": "user", "content": text}
     pictures = [{"type": "image_url", "image_url": {"url": url}} for url in images]
     return {"role": "user", "content": [{"type": "text", "text": text}, *pictures]}
-
-
-def user_text(
-    observation: Observation, info: dict[str, Any], shown: Callable[[str], str] = str
-) -> str:
-    """Return goal (first turn), observation and actions as text, each action as `shown`."""
-    parts = [f"Your task: {info['goal']}"] if not info["turn"] else []
-    parts.append(text_of(observation))
-    if info["admissible_actions"]:
-        parts.append("Actions that work now:\n" + "\n".join(map(shown, info["admissible_actions"])))
-    return "\n\n".join(parts)
-
-
-def turn_text(
-    observation: Observation,
-    info: dict[str, Any],
-    shown: Callable[[str], str] = str,
-    *,
-    over: bool = False,
-) -> str:
-    """Return `user_text` and what came of the turn: feedback that is not `ok`, and the end."""
-    words = [user_text(observation, info, shown)]
-    if info["feedback"] != "ok":
-        words.append(f"[{info['feedback']}] {info['feedback_text']}")
-    if over:
-        words.append("The episode is over: " + ("success" if info["success"] else "no success"))
-    return "\n\n".join(words)
 
 
 def parse_action(reply: str) -> str:

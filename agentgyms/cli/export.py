@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from agentgyms.adapters.export import FORMS, recordings_in, rows
+from agentgyms.adapters.export import FORMS, rows
 from agentgyms.cli.printing import echo, echo_data
 from agentgyms.core import serialization
 from agentgyms.core.errors import BadOption, not_written
 from agentgyms.data.writing import write_named
+from agentgyms.recording.recording_format import recordings_in
 
 
 @click.command()

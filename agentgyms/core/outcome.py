@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypedDict, get_origin, get_type_hints
 
@@ -209,6 +209,33 @@ def cut_text(text: str, limit: int = MAX_OBSERVATION) -> str:
 def text_of(observation: Observation) -> str:
     """Return the text of an observation: itself, or its part `text`, or ""."""
     return observation if isinstance(observation, str) else str(observation.get("text", ""))
+
+
+def user_text(
+    observation: Observation, info: dict[str, Any], shown: Callable[[str], str] = str
+) -> str:
+    """Return goal (first turn), observation and actions as text, each action as `shown`."""
+    parts = [f"Your task: {info['goal']}"] if not info["turn"] else []
+    parts.append(text_of(observation))
+    if info["admissible_actions"]:
+        parts.append("Actions that work now:\n" + "\n".join(map(shown, info["admissible_actions"])))
+    return "\n\n".join(parts)
+
+
+def turn_text(
+    observation: Observation,
+    info: dict[str, Any],
+    shown: Callable[[str], str] = str,
+    *,
+    over: bool = False,
+) -> str:
+    """Return `user_text` and what came of the turn: feedback that is not `ok`, and the end."""
+    words = [user_text(observation, info, shown)]
+    if info["feedback"] != "ok":
+        words.append(f"[{info['feedback']}] {info['feedback_text']}")
+    if over:
+        words.append("The episode is over: " + ("success" if info["success"] else "no success"))
+    return "\n\n".join(words)
 
 
 def copy_observation(observation: Observation) -> Observation:

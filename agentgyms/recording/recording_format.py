@@ -117,6 +117,29 @@ def read(path: str | Path) -> list[Recording]:
     return episodes
 
 
+def recordings_in(path: Path) -> list[Path]:
+    """Return the recordings in a folder and in those below it; a file is returned as it is.
+
+    Raises `DataMissing` if the folder has none.
+    """
+    if not path.is_dir():
+        return [path]
+    found = [file for file in users_files.files_below(path) if _is_recording(file)]
+    if not found:
+        raise DataMissing(
+            f"there is no recording in {path!s:.150}: expected files *.jsonl that "
+            "`agentgyms record`, `harness eval` or another program recorded"
+        )
+    return found
+
+
+def _is_recording(file: Path) -> bool:
+    if file.suffix != ".jsonl":
+        return False
+    with file.open("rb") as opened:
+        return f'"{FORMAT}"'.encode() in opened.read(67)
+
+
 class _Bounded:
     """A recording that may be a stranger's, as `users_files.lines_of` reads it.
 

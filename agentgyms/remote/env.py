@@ -262,7 +262,7 @@ class RemoteEnv(TextEnv):
 
     def _with_lease(self, call: Callable[[Lease], T], episode: snapshots.Episode | None) -> T:
         """Return `call(session)`; a lost session is rebuilt, with `episode` played in it."""
-        grace = Grace(self._connection.patience)
+        grace: Grace | None = None
         while True:
             try:
                 if self.lease is None:
@@ -274,6 +274,7 @@ class RemoteEnv(TextEnv):
                 if not can_go_on(e):
                     raise
                 self._drop_session()
+                grace = grace or Grace(self._connection.patience)
                 if grace.is_over():
                     raise grace.explain(e) from e
             except Exception:

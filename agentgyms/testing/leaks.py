@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from agentgyms.adapters.messages import turn_text
-from agentgyms.core.outcome import Outcome, for_agents, text_of
+from agentgyms.core.outcome import Outcome, for_agents, text_of, turn_text
 from agentgyms.testing.playing import EPISODES, Make, play
 
 CANARY: Final = "canary-8e7b1f0d"

@@ -18,7 +18,6 @@ from env_servers.http.routes import root, v1
 from env_servers.observability import requests
 from env_servers.observability.metrics import Metrics
 from env_servers.play.routes import admits_page, play
-from env_servers.sessions import requester
 from env_servers.sessions.env_factory import EnvFactory
 from env_servers.sessions.errors import Refusal, to_response
 from env_servers.sessions.service import Service, service
@@ -94,7 +93,6 @@ def create_app(
 
 def _before(names: OwnNames, origins: AllowedOrigins) -> Response | None:
     g.started = time.perf_counter()
-    requester.meet(request.environ)
     if service().access.is_open and request.path not in _PUBLIC_PATHS:
         mistake = names.mistake(request, may_be_foreign=origins.allow(request))
         if mistake:

@@ -7,9 +7,9 @@ client, nobody ever leaves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
-from typing import Any, Final
+from typing import Final
+
+from flask import has_request_context, request
 
 from agentgyms.serving.served import LEFT_FOR_S
 from env_servers.sessions.errors import Refusal
@@ -18,26 +18,21 @@ GIVEN_UP_AFTER_S: Final = 5.0
 """Work that has begun goes on for as long: a client asks again after two seconds at most."""
 
 
-def _never() -> float:
-    return -math.inf
-
-
-_left_for_s: ContextVar[Callable[[], float]] = ContextVar("left_for_s", default=_never)
-
-
-def meet(environ: Mapping[str, Any]) -> None:
-    """Take the client in a request's WSGI environment as the one that this thread works for."""
-    _left_for_s.set(environ.get(LEFT_FOR_S, _never))
+def _left_for_s() -> float:
+    """Return the seconds since the client has left; below 0 while it waits."""
+    if not has_request_context() or LEFT_FOR_S not in request.environ:
+        return -math.inf
+    return float(request.environ[LEFT_FOR_S]())
 
 
 def has_left() -> bool:
     """Return whether the client has closed the connection."""
-    return _left_for_s.get()() >= 0
+    return _left_for_s() >= 0
 
 
 def is_gone() -> bool:
     """Return whether the client has left for so long that it will not ask again."""
-    return _left_for_s.get()() > GIVEN_UP_AFTER_S
+    return _left_for_s() > GIVEN_UP_AFTER_S
 
 
 def check() -> None:

@@ -5,6 +5,6 @@ environments. `chats` has the forms of chats, `atif` that of Harbor's trajectori
 they have in common.
 """
 
-from agentgyms.adapters.export.rows import FORMS, recordings_in, rows
+from agentgyms.adapters.export.rows import FORMS, rows
 
-__all__ = ["FORMS", "recordings_in", "rows"]
+__all__ = ["FORMS", "rows"]

@@ -9,9 +9,8 @@ from typing import Any, Final
 from agentgyms.adapters.export import atif, chats
 from agentgyms.adapters.export.episode import Episode
 from agentgyms.core.errors import BadOption, DataMissing
-from agentgyms.data.users_files import files_below
 from agentgyms.recording import Recording, recorder
-from agentgyms.recording.recording_format import FORMAT
+from agentgyms.recording.recording_format import recordings_in
 
 FORMS: Final[Mapping[str, Callable[[Episode], dict[str, Any]]]] = {
     "messages": chats.messages,
@@ -47,29 +46,6 @@ def rows(paths: Iterable[Path], form: str) -> list[dict[str, Any]]:
         raise DataMissing(f"no episode of {names:.200} has a turn: there is nothing to export")
     pictures = any(episode.has_pictures for episode in found)
     return [FORMS[form](Episode(one.recording, pictures)) for one in found]
-
-
-def recordings_in(path: Path) -> list[Path]:
-    """Return the recordings in a folder and in those below it; a file is returned as it is.
-
-    Raises `DataMissing` if the folder has none.
-    """
-    if not path.is_dir():
-        return [path]
-    found = [file for file in files_below(path) if _is_recording(file)]
-    if not found:
-        raise DataMissing(
-            f"there is no recording in {path!s:.150}: expected files *.jsonl that "
-            "`agentgyms record`, `harness eval` or another program recorded"
-        )
-    return found
-
-
-def _is_recording(file: Path) -> bool:
-    if file.suffix != ".jsonl":
-        return False
-    with file.open("rb") as opened:
-        return f'"{FORMAT}"'.encode() in opened.read(67)
 
 
 def _read(file: Path) -> list[Episode]:
