@@ -57,10 +57,8 @@ register_all()
 def make_group(env_id: str, group_size: int, **kwargs: Any) -> GroupEnv:
     """Return `group_size` environments whose `reset` puts all of them into one initial state.
 
-    Args:
-        env_id: An id such as `ALFWorld`, `agentgyms/ALFWorld-v0` or `module:mine/Guess-v0`.
-        group_size: Number of members, at least 1.
-        **kwargs: Further arguments of `gymnasium.make`.
+    `env_id` is an id such as `ALFWorld`, `agentgyms/ALFWorld-v0` or `module:mine/Guess-v0`;
+    `kwargs` are further arguments of `gymnasium.make`.
     """
     from agentgyms.registration import GroupEnv
 
@@ -72,11 +70,11 @@ def expert(env: Any, kind: str = "best") -> Expert:
 
     Args:
         env: A local environment, or a remote one made with `oracle=True`.
-        kind: Which of the environment's experts; `"best"` knows the true state.
+        kind: The kind of expert; `"best"` knows the true state.
 
     Raises:
-        BadOption: The environment has no expert. If it has no expert of this kind, or a remote
-            one does not send its solutions, the expert's first call raises this error.
+        BadOption: The environment has no expert. The first call raises it if there is none of this
+            kind, or a server does not send its solutions.
     """
     from agentgyms.core.experts import Expert
 

@@ -1,8 +1,7 @@
 """`python -m env_servers.appworld_engine`: unpack AppWorld's apps, then serve an environment.
 
-For containers whose image may hold the apps only in their published, encrypted form, and whose
-files cannot be written. A copy of the package in a temporary folder receives the apps; all other
-packages are the image's.
+For containers whose image may hold the apps only encrypted, and whose files cannot be written. A
+copy of the package in a temporary folder receives the apps.
 """
 
 from __future__ import annotations
@@ -24,13 +23,10 @@ _LIMIT_S: Final = 120
 
 
 def unpack(packed: Path, folder: Path) -> Path:
-    """Make an environment with the packages of `packed` and AppWorld's apps.
+    """Make an environment of `packed` with AppWorld's apps in `folder`; return its interpreter.
 
-    Return its interpreter.
-
-    `packed` has the package `appworld` as pip installs it. The old content of `folder`, the new
-    place, is deleted. Raises `FileNotFoundError` if `packed` is no environment with AppWorld,
-    `CalledProcessError` if a step failed.
+    The old content of `folder` is deleted. Raises `FileNotFoundError` if `packed` has no AppWorld
+    as pip installs it, `CalledProcessError` if a step failed.
     """
     found = next(packed.glob("lib/python*/site-packages/appworld"), None)
     if found is None:

@@ -1,8 +1,7 @@
 """`python -m env_servers.gate`: relay connections to one server, and to nothing else.
 
 A server whose agents run code must be in a network without access to others, where no port can be
-published. This program is in both networks: it relays connections from outside to that one server,
-and opens no other connections.
+published. This program is in both networks.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ log = logging.getLogger("env_servers.gate")
 
 
 class _Client:
-    """The near end of a relay, which writes to the client."""
-
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._sent_at = 0.0
@@ -49,14 +46,10 @@ class _Client:
         """The stream from the server, once it is connected."""
 
     def note_sent(self) -> None:
-        """Keep the time: something is sent to the client."""
         self._sent_at = asyncio.get_running_loop().time()
 
     def delays_since(self) -> float | None:
-        """Return when data was sent last, if the client alone keeps the relay open; else None.
-
-        It does if it stays after the server's end, or has not read for a while.
-        """
+        """Return when data was sent last, if the client alone keeps the relay open; else None."""
         if self._unread():
             silent_s = asyncio.get_running_loop().time() - self._sent_at
             return self._sent_at if silent_s > _UNREAD_S else None
@@ -77,8 +70,8 @@ class Gate:
     """Relays TCP connections to one address, looked up for each connection.
 
     At most `most_connections` are open, fewer if this process may not open two files for each. One
-    more takes the place of one whose client stays after the server's end or does not read; if there
-    is none, it is reset at once. A connection without data for `idle_limit_s` is reset.
+    more takes the place of one whose client stays after the server's end or does not read, else is
+    reset. A connection without data for `idle_limit_s` is reset.
     """
 
     def __init__(
@@ -95,10 +88,7 @@ class Gate:
         self._relays: dict[asyncio.Task[None], _Client] = {}
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
-        """Return a listening socket whose connections are relayed; port 0 takes a free one.
-
-        Raises `OSError` if it cannot listen there.
-        """
+        """Return a listening socket, at a free port for 0; `OSError` if it cannot listen."""
         return await asyncio.start_server(self._enter, host, port, limit=_BUFFER, backlog=1024)
 
     async def quiet(self, at_once: asyncio.Event) -> None:

@@ -89,20 +89,10 @@ def play(
     instructions: str | None = None,
     **kwargs: Any,
 ) -> Solver:
-    """Return the solver that plays the task whose id is the sample's id.
+    """Return the solver that plays the task whose id is the sample's id; see `episodes`.
 
     An answer without a call that the environment takes is a turn without an action, so an episode
     ends at the environment's limit of turns whatever the model says.
-
-    Args:
-        env_id: A registered id.
-        native: Whether the model calls the environment's own tools, instead of writing an action.
-        seed: Seed of the first epoch; every further epoch has the next one.
-        instructions: The system prompt; None takes that of this package.
-        **kwargs: Arguments of `gymnasium.make`.
-
-    Raises:
-        AgentGymsError: The environment cannot be made.
     """
     tools = tools_of(env_id, kwargs) if native else None
     said = instructions or (INSTRUCTIONS if tools is None else TOOL_INSTRUCTIONS)
@@ -135,10 +125,7 @@ def play(
     }
 )
 def outcome() -> Scorer:
-    """Return the scorer of episodes that `play` played: success, return, score and turns.
-
-    The score is that of the benchmark; where there is none, it is left out of the mean.
-    """
+    """Return the scorer of `play`: success, return, turns and, where there is one, the score."""
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
         told = dict(state.store.get(PLAYED))
@@ -149,8 +136,6 @@ def outcome() -> Scorer:
 
 
 class _Player:
-    """An episode of a sample."""
-
     def __init__(self, episode: ChatEpisode, tools: Tools | None, state: TaskState) -> None:
         self.episode, self._tools, self._state = episode, tools, state
         self.tools = [] if tools is None else [self._tool(schema) for schema in tools.schemas]
@@ -161,7 +146,6 @@ class _Player:
 
     @property
     def seen(self) -> ChatMessageUser:
-        """The user message that shows the state of the episode."""
         return ChatMessageUser(content=self._content())
 
     async def answer(self, message: ChatMessageAssistant) -> list[ChatMessage]:

@@ -1,8 +1,8 @@
-"""Serves any environment as tools of the Model Context Protocol (MCP).
+"""Serves any environment as tools of the Model Context Protocol (MCP): `agentgyms mcp ALFWorld`.
 
-`agentgyms mcp ALFWorld` is the command. The tools are `reset`, `end_episode` and those of the
-environment, or `step`, which takes any action as text. The protocol's requests over HTTP belong to
-no session, so each names its episode; over standard input one is played at a time.
+The tools are `reset`, `end_episode` and those of the environment, or `step`, which takes any
+action. Requests over HTTP belong to no session, so each names its episode; over standard input one
+is played at a time.
 """
 
 from __future__ import annotations
@@ -69,10 +69,9 @@ class _Episode:
 class Episodes:
     """The episodes that clients play, and the tools to play them.
 
-    With `several`, each call names one of several episodes. The tools are the environment's if
-    `native`, else `step`. Each episode is recorded in a file of the folder `record`. `kwargs` go to
-    `gymnasium.make`; with `url` the environment is on a server. Raises `AgentGymsError` if it
-    cannot be made, `OSError` if the folder cannot.
+    With `several`, each call names its episode. The tools are the environment's if `native`, else
+    `step`. Each episode is recorded in a file of the folder `record`. Raises `AgentGymsError` if
+    the environment cannot be made, `OSError` if the folder cannot.
     """
 
     def __init__(
@@ -226,16 +225,7 @@ def mcp_server(episodes: Episodes, name: str = "agentgyms") -> Server[Any]:
 
 
 def serve(env_id: str, **options: Any) -> None:
-    """Serve an environment by standard input and output until the client, or Ctrl-C, ends it.
-
-    Args:
-        env_id: A registered id.
-        **options: Further arguments of `Episodes`.
-
-    Raises:
-        AgentGymsError: The environment cannot be made.
-        OSError: The folder for recordings cannot be made.
-    """
+    """Serve `Episodes` by standard input and output until the client, or Ctrl-C, ends it."""
     episodes = Episodes(env_id, **options)
     server = mcp_server(episodes, full_id(env_id))
     run_until_signal(lambda: anyio.run(_by_standard_input, server), episodes.close)
@@ -249,19 +239,10 @@ def serve_at(
     hosts: Iterable[str] = (),
     **options: Any,
 ) -> None:
-    """Serve an environment over HTTP, at `/mcp`, until a signal.
+    """Serve `Episodes` over HTTP, at `/mcp`, until a signal; `options` and errors are theirs.
 
-    Args:
-        env_id: A registered id.
-        address: Host and port to listen on.
-        token: The bearer token that clients must send; "" needs none.
-        hosts: Names at which it answers without a token, beside addresses and `localhost`.
-        **options: Further arguments of `Episodes`.
-
-    Raises:
-        AgentGymsError: The environment cannot be made, or other machines could connect without a
-            token.
-        OSError: The folder for recordings cannot be made.
+    Clients must send the `token`, unless it is ""; without one it answers at addresses, `localhost`
+    and `hosts`. Raises `AgentGymsError` if other machines could connect without a token.
     """
     from agentgyms.adapters import mcp_http
 

@@ -48,11 +48,9 @@ class Refused(Exception):
 
 
 def create_app(bridge: AsgiBridge, token: str = "", hosts: Iterable[str] = ()) -> Flask:
-    """Return the application that hands requests for `/mcp` on to the protocol's.
+    """Return the application of `/mcp`, without sessions; `BadOption` if the token cannot be sent.
 
-    Without a `token` it answers at addresses, `localhost`, names without a dot, and `hosts`. It
-    keeps no sessions, so that none has to expire: each request is one of its own. Raises
-    `BadOption` if no client can send the token.
+    Without a `token` it answers at addresses, `localhost`, names without a dot, and `hosts`.
     """
     app = Flask("agentgyms.adapters.mcp_http", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
@@ -79,10 +77,7 @@ def create_app(bridge: AsgiBridge, token: str = "", hosts: Iterable[str] = ()) -
 def serve_http(
     asgi: AsgiApp, address: tuple[str, int], token: str = "", hosts: Iterable[str] = ()
 ) -> None:
-    """Serve the protocol's application at `address` until a signal.
-
-    Raises `BadOption` if other machines could connect without a token.
-    """
+    """Serve until a signal; `BadOption` if other machines could connect without a token."""
     host, port = address
     check_reach(host, token, TOKEN_VARIABLE)
     bridge = AsgiBridge(asgi)

@@ -61,12 +61,7 @@ class EpisodeState(State):  # type: ignore[misc]
 
 
 class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  # type: ignore[misc]
-    """An environment of this package with the methods that OpenEnv's server calls.
-
-    Args:
-        env_id: A registered id.
-        **kwargs: Arguments of `gymnasium.make`; with `url` the environment is on a server.
-    """
+    """An environment of this package with the methods that OpenEnv's server calls."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -144,10 +139,7 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
 def openenv_app(env_id: str, *, max_sessions: int = MAX_SESSIONS, **kwargs: Any) -> Any:
     """Return a FastAPI application with OpenEnv's routes, one environment for each connection.
 
-    Args:
-        env_id: A registered id.
-        max_sessions: Maximum number of simultaneous connections.
-        **kwargs: Arguments of `gymnasium.make`.
+    At most `max_sessions` connections are open; `kwargs` are arguments of `gymnasium.make`.
     """
     make = functools.partial(TextEnvironment, env_id, **kwargs)
     app = create_fastapi_app(make, TextAction, TextObservation, max_concurrent_envs=max_sessions)

@@ -26,17 +26,10 @@ except ModuleNotFoundError as e:
 
 
 class TextEnvironment(BaseTextEnv):  # type: ignore[misc]
-    """An environment with the methods that SkyRL calls.
+    """An environment with the methods that SkyRL calls; `AgentGymsError` if it cannot be made.
 
-    Args:
-        env_id: A registered id.
-        kwargs: Arguments of `gymnasium.make`.
-        env_config: SkyRL's settings of the environment, which are not used.
-        extras: The other columns of the row, and SkyRL's `max_turns`, behind which it is done.
-
-    Raises:
-        AgentGymsError: The environment cannot be made.
-        BadOption: The row has no seed, without which its trajectories would start apart.
+    `extras` has the row's other columns, and SkyRL's `max_turns`, behind which it is done. Raises
+    `BadOption` if the row has no seed.
     """
 
     def __init__(
@@ -55,10 +48,7 @@ class TextEnvironment(BaseTextEnv):  # type: ignore[misc]
         self._episode = ChatEpisode(make_text_env(env_id, **kwargs), sees=False)
 
     def init(self, prompt: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """Start the episode and return the row's prompt with the text that the model reads first.
-
-        Raises `UnknownTask` if the split has no such task, `BadOption` if it shows pictures.
-        """
+        """Start; return prompt and first text; `UnknownTask`, or `BadOption` for pictures."""
         self._episode.reset(self._seed, self._task_id)
         self.turns = 0
         return [*prompt, chat_message(self._episode.text)], {}
@@ -86,15 +76,10 @@ class TextEnvironment(BaseTextEnv):  # type: ignore[misc]
 
 
 def register(env_id: str, name: str | None = None, **kwargs: Any) -> str:
-    """Register an environment with SkyRL and return its name there.
+    """Register an environment with SkyRL and return its name there; `BadOption` if there is none.
 
-    Args:
-        env_id: A registered id.
-        name: SkyRL's name for it; None takes that of the id in lower case, such as `alfworld`.
-        **kwargs: Arguments of `gymnasium.make`, such as `split` and `url`.
-
-    Raises:
-        BadOption: There is no such environment.
+    `name` None takes that of the id in lower case, such as `alfworld`; `kwargs` are arguments of
+    `gymnasium.make`, such as `split` and `url`.
     """
     known = full_id(env_id)
     name = name or short_name(known).lower()
@@ -106,14 +91,7 @@ def register(env_id: str, name: str | None = None, **kwargs: Any) -> str:
 def rows(
     name: str, number: int, *, first: int = 0, instructions: str = INSTRUCTIONS
 ) -> list[dict[str, Any]]:
-    """Return rows of SkyRL's dataset, one for each seed.
-
-    Args:
-        name: Name of the environment that `register` returned.
-        number: The number of rows.
-        first: The first row's seed; the others follow it.
-        instructions: The system prompt.
-    """
+    """Return `number` rows of SkyRL's dataset for `name`, with the seeds from `first` on."""
     prompt = [{"role": "system", "content": instructions}]
     return [
         {"prompt": prompt, "env_class": name, "seed": seed} for seed in range(first, first + number)

@@ -66,11 +66,7 @@ class TextArenaEnv(TextEnv):
     def __init__(
         self, *, game: str = "GuessTheNumber-v0", opponent: Any = SELF, **common: Any
     ) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: There is no such game, it cannot be played here, or the opponent is invalid.
-        """
+        """Raise `BadOption` for a game that cannot be played here, or a wrong opponent."""
         super().__init__(**common)
         self._game, self._players = game, Table(game, 0).players
         self._client: SyncChatClient | None = None
@@ -96,10 +92,7 @@ class TextArenaEnv(TextEnv):
         return TaskSet(self.split, seats)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Start the game; an opponent who begins moves.
-
-        Raises `EnvUnavailable` if a model does not answer.
-        """
+        """Start the game; an opponent who begins moves, or raises `EnvUnavailable`."""
         self._seed = int(rng.integers(2**31))
         self._set(task, [])
         self._answer(drawn(self._seed, (), 0))
@@ -110,10 +103,7 @@ class TextArenaEnv(TextEnv):
         return self._goal_of(self._own)
 
     def act(self, action: str) -> Outcome:
-        """Make a move; then a model makes those that follow.
-
-        Raises `EnvUnavailable` if it does not answer. The state is then unchanged.
-        """
+        """Move, then a model; `EnvUnavailable`, the state unchanged, if it does not answer."""
         before = [*self._moves]
         try:
             reason = self._move(action, self.chance())
@@ -159,7 +149,6 @@ class TextArenaEnv(TextEnv):
     # --- moves -----------------------------------------------------------------------------------
 
     def _set(self, task: Task, moves: _Moves) -> None:
-        """Start the task's game and make moves."""
         self._begun_task = task
         name, _, seat = task.task_id.partition("/")
         number = _FIRST[self.split] + int(name.rpartition("-")[2])

@@ -1,8 +1,4 @@
-"""A game of TextArena in progress: one of its environments, with chance and keys of our own.
-
-TextArena's games draw from Python's and numpy's global generators. Here every move has its own
-random number, from which both are seeded; afterwards they are as before.
-"""
+"""A game of TextArena in progress; each move seeds Python's and numpy's global generators anew."""
 
 from __future__ import annotations
 
@@ -43,15 +39,9 @@ class Broken(Exception):
 
 
 class Table:
-    """A game in progress.
+    """A game in progress; `BadOption` if there is none, it cannot start, or has more players.
 
-    Args:
-        game: TextArena's id, such as `TicTacToe-v0`.
-        seed: The seed of the game's beginning.
-        players: The number of players; None takes the fewest that the game has, one or two.
-
-    Raises:
-        BadOption: There is no such game, it cannot be started here, or it has more players.
+    `players` None takes the fewest that the game has, one or two.
     """
 
     def __init__(self, game: str, seed: int, players: int | None = None) -> None:
@@ -102,13 +92,9 @@ class Table:
         return "\n".join(lines)
 
     def move(self, text: str, number: float) -> str:
-        """Make the next player's move; `number` in [0, 1) decides what is drawn in it.
+        """Move, with draws by `number` in [0, 1); return why the move is invalid, else "".
 
-        Returns:
-            Why the move is invalid, "" if it is valid.
-
-        Raises:
-            Broken: The game raised an exception; its state is undefined now.
+        Raises `Broken` if the game raised an exception; its state is undefined now.
         """
         state, seat = self._env.state, self.seat
         errors, unread = getattr(state, "error_count", 0), len(state.observations[seat])

@@ -32,17 +32,9 @@ except ModuleNotFoundError as e:
 
 
 class TextEnvironment(MessageEnv):  # type: ignore[misc]
-    """An environment of this package as the model's user; plays one episode.
+    """An environment as the model's user, for one episode; `task_id` None lets the seed choose.
 
-    Args:
-        env_id: A registered id.
-        kwargs: Arguments of `gymnasium.make`, such as `split` and `url`.
-        seed: The episode's seed.
-        task_id: Its task; None lets the seed choose.
-        instructions: The system prompt.
-
-    Raises:
-        AgentGymsError: The environment cannot be made.
+    Raises `AgentGymsError` if the environment cannot be made.
     """
 
     def __init__(
@@ -58,19 +50,13 @@ class TextEnvironment(MessageEnv):  # type: ignore[misc]
         self._messages: list[Message] = [{"role": "system", "content": instructions}]
 
     async def initial_observation(self) -> list[Message]:
-        """Start the episode and return the conversation so far.
-
-        Raises `UnknownTask` if the split has no such task, `BadOption` if it shows pictures.
-        """
+        """Start and return the conversation; `UnknownTask`, or `BadOption` for pictures."""
         await asyncio.to_thread(self._episode.reset, self._seed, self._task_id)
         self._messages.append({"role": "user", "content": self._episode.text})
         return list(self._messages)
 
     async def step(self, message: Message) -> MessageStepResult:
-        """Take a turn by an answer; the model's thoughts are no part of the action.
-
-        Raises `EnvUnavailable` if the turn was not rated.
-        """
+        """Take a turn by an answer without thoughts; `EnvUnavailable` if it was not rated."""
         await asyncio.to_thread(self._episode.say, get_text_content(message))
         self._messages += [message, {"role": "user", "content": self._episode.text}]
         return MessageStepResult(
@@ -130,18 +116,15 @@ class TextGroupBuilder(EnvGroupBuilder):  # type: ignore[misc]
 
 @chz.chz
 class TextDatasetBuilder(RLDatasetBuilder):  # type: ignore[misc]
-    """Makes the dataset of a training run: groups of consecutive seeds.
+    """Makes the dataset of a training run: groups of consecutive seeds, the first one `seed`.
 
     Attributes:
         env_id: A registered id, also a short one such as `ALFWorld`.
         model_name: Name of the model, whose tokenizer is taken.
         renderer_name: The cookbook's name of a renderer; None takes that which it recommends.
         kwargs: Arguments of `gymnasium.make`, such as `split` and `url`.
-        num_batches: Number of batches.
         batch_size: Groups of a batch.
         group_size: Episodes of a group.
-        seed: The first group's seed; the others follow it.
-        instructions: The system prompt.
         settings: Arguments of the cookbook's `EnvFromMessageEnv`, such as `max_trajectory_tokens`.
     """
 
@@ -157,10 +140,7 @@ class TextDatasetBuilder(RLDatasetBuilder):  # type: ignore[misc]
     settings: dict[str, Any] = chz.field(default_factory=dict)
 
     async def __call__(self) -> tuple[RLDataset, RLDataset | None]:
-        """Return the dataset for training, and none for tests.
-
-        `BadOption` for an unknown environment.
-        """
+        """Return the dataset for training, none for tests; `BadOption` without the environment."""
         return _Seeds(self, full_id(self.env_id)), None
 
 

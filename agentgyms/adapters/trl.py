@@ -7,10 +7,9 @@
         ...
     )
 
-A row's `seed`, and `task_id` if it has one, decide the episode, so the generations of a row start
-in one state. A wrong call is an error that the model reads, and no turn. The reward is the
-episode's return; where the environment failed or nobody rated the episode there is none, and TRL
-leaves it out of the group.
+A row's `seed`, and `task_id` if it has one, decide the episode, so its generations start in one
+state. A wrong call is an error that the model reads, and no turn. The reward is the return; where
+the environment failed or nobody rated there is none, and TRL leaves it out of the group.
 """
 
 from __future__ import annotations
@@ -68,24 +67,14 @@ class ToolEnvironment:
     _tools: ClassVar[Tools]
 
     def __init__(self) -> None:
-        """Make the environment; it is closed with this object."""
         self._env = type(self)._make()
         # TRL closes nothing
         weakref.finalize(self, self._env.close)
 
     def reset(self, *, seed: int | None = None, task_id: str | None = None, **_: Any) -> Any:
-        """Start the episode of a row of the dataset.
+        """Start a row's episode; return what TRL appends: a text, or blocks of pictures and a text.
 
-        Args:
-            seed: The episode's seed.
-            task_id: Its task; None lets the seed choose.
-            **_: Other columns.
-
-        Returns:
-            The text, or blocks of pictures and a text, that TRL appends to the prompt.
-
-        Raises:
-            BadOption: The row has no seed, without which its generations would start apart.
+        Raises `BadOption` without a seed: the row's generations would start apart.
         """
         if seed is None:
             raise BadOption("a row of the dataset has no `seed`: agentgyms.adapters.trl.seeds has")
@@ -138,8 +127,7 @@ def environment_factory(
 
     Args:
         env_id: A registered id.
-        native: Whether the tools are the environment's own, instead of one, `act`, that takes any
-            action as text.
+        native: Whether the tools are the environment's own, or one, `act`, that takes any text.
         **kwargs: Arguments of `gymnasium.make`; with `url` the environment is on a server.
 
     Raises:
@@ -161,13 +149,8 @@ def environment_factory(
 def seeds(number: int, *, first: int = 0, instructions: str = INSTRUCTIONS) -> Dataset:
     """Return a dataset of a row for each seed, with a prompt that `reset` completes.
 
-    Args:
-        number: The number of rows.
-        first: The first row's seed; the others follow it.
-        instructions: The system prompt.
-
-    Raises:
-        ModuleNotFoundError: The package datasets is not installed.
+    `first` is the first row's seed; the others follow it. `instructions` is the system prompt.
+    Raises `ModuleNotFoundError` if the package datasets is not installed.
     """
     texts = {"system": instructions, "user": ""}
     prompt = [{"role": role, "content": content} for role, content in texts.items()]
@@ -181,8 +164,7 @@ def demonstrations(players: type[ToolEnvironment], rows: Dataset, *, noise: floa
     Args:
         players: The class that `environment_factory` returned.
         rows: The rows whose episodes the expert plays, such as those of `seeds`.
-        noise: The probability, in [0, 1), of a call drawn from those that work instead of the
-            expert's: what learns from such chats acts, with much left to learn.
+        noise: The probability, in [0, 1), of a call drawn from those that work instead.
 
     Returns:
         A row for each episode: `messages` and, as JSON text, `tools`.

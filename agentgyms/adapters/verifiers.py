@@ -1,11 +1,11 @@
 """Adapts any environment to verifiers: a taskset, an environment and a harness.
 
-verifiers finds a taskset by the name of its module; `agentgyms-tasks` is the module
-`agentgyms_tasks`, which hands these three classes on.
+verifiers finds a taskset by the name of its module, `agentgyms_tasks`, which hands these classes
+on.
 
-The agent is one `player`, the environment its user: every user message has the observation and the
-admissible actions, and every reply is an action. The reward is the episode's return; success, score
-and turns are metrics. An error fails the episode and never becomes a reward of 0.
+The agent is one `player`, the environment its user: user messages have the observation and the
+admissible actions, every reply is an action. The reward is the return; success, score and turns are
+metrics. An error fails the episode and never becomes a reward of 0.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ except ModuleNotFoundError as e:
 
 
 class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
-    """The configuration of the taskset.
-
-    Every episode has the same `seed`, so all rollouts of a task start in the same state.
-    """
+    """The taskset's configuration; with one `seed`, a task's rollouts start in the same state."""
 
     env_id: str = ""  # verifiers first creates a configuration without values
     kwargs: dict[str, Any] = {}  # noqa: RUF012 (pydantic copies it)

@@ -1,8 +1,7 @@
 """Certificates: what an environment must be for figures of it to mean something, checked by play.
 
-Takes an environment's id and arguments; returns a `Certificate` with one verdict for each check
-(`checks`), which a page and JSON show (`certificate`). `subject` plays; the checks are in `bounds`,
-`replays`, `leaks`, `forgery` and `learning`.
+Takes an environment's id and arguments; returns a `Certificate` with a verdict for each check
+(`checks`). `subject` plays; the checks are in `bounds`, `replays`, `leaks`, `forgery`, `learning`.
 """
 
 from __future__ import annotations

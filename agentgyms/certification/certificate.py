@@ -22,12 +22,7 @@ PAGE, JSON = "certificate.md", "certificate.json"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What was examined, and the verdict of each check by its name.
-
-    Attributes:
-        facts: The environment, its data and the settings of the examination, JSON-plain.
-        verdicts: The verdicts in the order of the checks.
-    """
+    """What was examined, JSON-plain in `facts`, and the verdict of each check, in order."""
 
     facts: Mapping[str, Any]
     verdicts: Mapping[str, Verdict]

@@ -1,9 +1,7 @@
-"""Whether what the agent sees when an episode begins gives the answer away.
+"""Whether the first observation gives away the oracle's facts, a free answer or a listed action.
 
-Three things are looked for in the first observation: what the oracle alone should know, an answer
-in free words with which the expert ends, and the expert's first action where actions are listed.
-Words are there by chance and by rule, too. So each is compared: the answer with other tasks'
-answers, the listed action with the others of its list. Images are not read.
+Words are there by chance and by rule, too: the answer is compared with other tasks' answers, the
+listed action with the others of its list. Images are not read.
 """
 
 from __future__ import annotations
@@ -146,10 +144,7 @@ def _answers_seen(
 
 
 def _named(episode: Episode) -> tuple[float, float] | None:
-    """Return whether the first observation names the expert's listed action, and its rivals.
-
-    An action is named if the words that not all listed ones share are in the observation.
-    """
+    """Return whether the observation names the expert's listed action, and how often its rivals."""
     seen, action = episode.states[0], episode.actions[0]
     listed = [a for a in seen.info["admissible_actions"] if not PLACEHOLDER.search(a)]
     rivals = [a for a in listed if a != action]

@@ -4,8 +4,8 @@ The learner has a table: the value of each action in each state (Q-learning, Wat
 size 1/2, episodes taken in from their ends). States are told apart by `state_key`, so this asks
 whether rewards tell good actions from bad ones, not whether observations suffice to find them. It
 begins with chance. Where chance meets less success, it begins with a clone of the expert that errs
-as often as it may while success is met in two of three tasks. It learns from rewards, and is
-measured by success: so a reward that teaches something else fails.
+as often as it may while success is met in two of three tasks. It is measured by success: so a
+reward that teaches something else fails.
 """
 
 from __future__ import annotations
@@ -57,7 +57,6 @@ class _Learner:
         return self._rng.choice([a for a, value in tried.items() if value == best])
 
     def learn(self, episode: Episode) -> None:
-        """Take an episode's turns into the table, the last one first."""
         future = 0.0
         turns = zip(episode.states[:-1], episode.actions, episode.rewards, strict=True)
         for seen, action, reward in reversed(list(turns)):
@@ -73,10 +72,7 @@ def _place(seen: Seen) -> tuple[str, str]:
 
 
 def _begin(subject: Subject, starts: list[Start]) -> tuple[_Learner, list[Episode]]:
-    """Return the weakest learner that meets success, else the strongest, and its episodes.
-
-    A learner that has missed too many tasks plays no more.
-    """
+    """Return the weakest learner that meets success, else the strongest, and its episodes."""
     for share in _SHARES:
         learner, played, left = _Learner(subject, share), list[Episode](), len(starts)
         for start in starts:

@@ -83,14 +83,7 @@ def repeated(episode: Episode) -> Policy:
 
 
 class Subject:
-    """An environment, a sample of its tasks, and what its expert does in them.
-
-    Args:
-        env_id: A registered id, as `full_id` takes it.
-        arguments: Arguments of `gymnasium.make`.
-        tasks: Number of tasks, spread evenly over the split.
-        seed: Seed of the first task's episodes, and of all chance.
-    """
+    """An environment, tasks spread evenly over its split, and what its expert does in them."""
 
     def __init__(self, env_id: str, arguments: Mapping[str, Any], tasks: int, seed: int) -> None:
         self.env_id, self.arguments, self.seed = env_id, dict(arguments), seed
@@ -154,10 +147,7 @@ class Subject:
         return dict(counts.most_common())
 
     def actions_in(self, seen: Seen, known: Sequence[str]) -> list[str]:
-        """Return the actions that chance may take: listed ones, and known ones of listed forms.
-
-        Where nothing is listed, language is open, and all `known` ones are possible.
-        """
+        """Return listed actions and `known` ones of listed forms; all `known` where none is."""
         listed = seen.info["admissible_actions"]
         forms = [form for form in listed if PLACEHOLDER.search(form)]
         found = [action for action in listed if action not in forms]

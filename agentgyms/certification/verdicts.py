@@ -20,15 +20,7 @@ Status = Literal["passed", "failed", "not run"]
 
 
 class Verdict(NamedTuple):
-    """The verdict of one check.
-
-    Attributes:
-        status: `passed`, `failed` or `not run`.
-        found: The finding in words.
-        expected: The expectation in words.
-        advice: The remedy; "" of a check that passed.
-        figures: The numbers behind the finding, JSON-plain.
-    """
+    """The verdict of one check in words, with figures, JSON-plain; `advice` is "" if it passed."""
 
     status: Status
     found: str

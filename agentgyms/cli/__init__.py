@@ -1,6 +1,5 @@
 """The command `agentgyms`: list, info, play, record, replay, export, serve, mcp, data ...
 
-Takes arguments of the command line; prints text and ends with an exit status.
 `main` has the commands for environments, `export` that for recordings, `data` and `setup` those for
 data sets and engines.
 """

@@ -76,7 +76,6 @@ def _confinement() -> Finding:
 
 
 def _appworld() -> Finding:
-    """Find the interpreter of the real AppWorld engine."""
     subject = "AppWorld engine"
     try:
         python = appworld.python()
@@ -88,7 +87,6 @@ def _appworld() -> Finding:
 
 
 def _scienceworld() -> list[Finding]:
-    """Find what ScienceWorld needs: the interpreter that has its package, and Java."""
     findings = []
     for subject, find in (
         ("ScienceWorld engine", scienceworld.find_python),

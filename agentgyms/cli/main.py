@@ -57,7 +57,6 @@ main.add_command(export)
 
 
 def _make(env_id: str, pairs: tuple[str, ...], **defaults: Any) -> gym.Env[Any, str]:
-    """Make the environment; settings in `pairs` override the `defaults`."""
     with warnings.catch_warnings():
         # a warning of Gymnasium about environments that raise a better error below or themselves
         warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
@@ -153,7 +152,6 @@ def _screen_text(env: gym.Env[Any, str], observation: Observation) -> str:
 
 
 def _prompt_action(actions: list[str]) -> str | None:
-    """Prompt a person for an action; None at the end of input and at `quit`."""
     while True:
         try:
             text = click.prompt(">", default="", show_default=False, prompt_suffix=" ")

@@ -1,8 +1,7 @@
 """The contract: what every environment offers, and the types that it is made of.
 
 Takes an environment's `load_tasks`, `begin` and `act`; returns Gymnasium's `reset` and `step` with
-seeds, turn limits, `info`, state keys, snapshots and forks (`env`). Every other room imports this
-one.
+seeds, turn limits, `info`, state keys, snapshots and forks (`env`).
 """
 
 from __future__ import annotations

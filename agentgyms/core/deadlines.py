@@ -1,8 +1,4 @@
-"""Ends work that grows with arguments, such as generating rooms; servers set the limits.
-
-Work ends at a time limit, or when its client has left. Without a limit it takes as long as it
-takes: the caller can interrupt it.
-"""
+"""Ends work that grows with arguments at a server's time limit, or when its client has left."""
 
 from __future__ import annotations
 
@@ -59,10 +55,7 @@ def check_waited_for() -> None:
 
 
 def check_time(what: str) -> None:
-    """Raise `BadOption` if the time is up and `Abandoned` if nobody waits; `what` names the work.
-
-    Long work calls this now and then.
-    """
+    """Raise `BadOption` if the time is up, `Abandoned` if nobody waits; long work calls this."""
     check_waited_for()
     end, seconds = _end.get()
     if time.monotonic() > end:

@@ -1,9 +1,4 @@
-"""The contract: what every environment offers its users.
-
-A subclass of `TextEnv` writes a `World`: `load_tasks`, and `begin` and `act`, which return an
-`Outcome`. Everything else (seeds, turns, limits, keys, `info`, snapshots, forks) is the same for
-all environments and is here.
-"""
+"""`TextEnv`: seeds, turns, limits, keys, `info`, snapshots and forks around a `World`'s methods."""
 
 from __future__ import annotations
 
@@ -46,11 +41,10 @@ _TASK_STREAM: Final = 0x7A5C
 class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     """A multi-turn environment for language agents; see `TurnInfo` for what `info` holds.
 
-    A subclass sets `default_max_turns` and `splits` and writes the methods of a `World`:
-    `load_tasks`, `begin` and `act`. It may write `goal`, `save` and `load` (exact snapshots),
-    `expert_actions`, `draw`, `warm`, `close`. The episode is a function of the task and the
-    generator given to `begin`, and of the actions. Arguments are keyword-only, so that `fork` can
-    make the same environment again.
+    A subclass sets `default_max_turns` and `splits`, and writes `load_tasks`, `begin` and `act`. It
+    may write `goal`, `save` and `load` (exact snapshots), `expert_actions`, `draw`, `warm`,
+    `close`. The episode is a function of the task, the generator given to `begin`, and the actions.
+    Arguments are keyword-only, for `fork`.
 
     Args:
         split: Which tasks are drawn.
@@ -60,8 +54,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
 
     Raises:
         UnknownSplit: The environment has no such split.
-        BadOption: `max_turns` is not a positive integer, `oracle` is not a boolean, or the render
-            mode is unknown.
+        BadOption: `max_turns`, `oracle` or `render_mode` has a wrong value.
         TypeError: The class lacks one of the three methods.
     """
 
@@ -72,7 +65,6 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     """State of the generator that `np_random` makes when it is first read."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Add the render mode `rgb_array` to a class that has `draw`."""
         super().__init_subclass__(**kwargs)
         modes = cls.metadata["render_modes"]
         if hasattr(cls, "draw") and "rgb_array" not in modes:
@@ -92,14 +84,12 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         oracle: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        """Check the arguments; `reset` starts an episode."""
         check_world(type(self))
         self._set_up(split, max_turns, oracle, render_mode)
 
     def _set_up(
         self, split: str, max_turns: int | None, oracle: bool, render_mode: str | None
     ) -> None:
-        """Set the attributes that every environment has, wherever its world is."""
         self.split = check_split(split, self.splits, type(self).__name__)
         self.max_turns = check_max_turns(self.default_max_turns if max_turns is None else max_turns)
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -128,11 +118,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
 
     @property
     def tasks(self) -> TaskSet:
-        """The tasks of the split; iterating yields their ids.
-
-        Raises:
-            BadOption: There is none.
-        """
+        """The tasks of the split; iterating yields their ids. `BadOption` if there is none."""
         if self._tasks is None:
             with time_limit(self.work_limit_s):
                 tasks = self._load_tasks()
@@ -164,10 +150,8 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode, a function of (split, seed, options) alone.
 
-        An unseeded reset draws its episode seed from `np_random`.
-
         Args:
-            seed: Seed of the episode and of `np_random`; a non-negative integer.
+            seed: Non-negative seed of episode and `np_random`; None draws one from `np_random`.
             options: `{"task_id": ...}` picks the task, else the seed does.
 
         Raises:
@@ -215,8 +199,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     def snapshot(self) -> bytes:
         """Return the whole state of the episode and of `np_random` as portable bytes.
 
-        Raises:
-            ResetNeeded: No episode has begun.
+        Raises `ResetNeeded` if no episode has begun.
         """
         if self._episode is None:
             raise ResetNeeded("snapshot was called before the first reset: call reset() first")
@@ -265,10 +248,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         return twin
 
     def share_state(self) -> SharedState:
-        """Return the state of the episode for `take_state` of environments in this process.
-
-        It is valid until this environment is reset, stepped or restored.
-        """
+        """Return the state for `take_state` in this process, until a reset, step or restore."""
         if self._episode is None:
             raise ResetNeeded("share_state was called before the first reset: call reset() first")
         saved, lent = self.save(), self.lend()
@@ -304,7 +284,6 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         return type(self), self._arguments, self.max_turns, self.data_version, self.parties
 
     def _replay(self, episode: snapshots.Episode) -> None:
-        """Play the actions of an episode again and check that they lead to its last state."""
         again = snapshots.Episode(episode.seed, episode.options)
         observation, info = self._start(again)
         for action in episode.actions:
@@ -369,7 +348,6 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         return observation, self._info(outcome, observation, turn=0)
 
     def _cut_observation(self, outcome: Outcome) -> Observation:
-        """Return the observation, cut to what its space holds."""
         return cut(outcome.observation, self._longest_text)
 
     @cached_property

@@ -139,11 +139,7 @@ class ServerUnavailable(EnvUnavailable, ConnectionError):
 
 
 class ServerFull(EnvUnavailable):
-    """The server holds as many sessions as it may.
-
-    Attributes:
-        retry_after_s: When to ask again, in seconds.
-    """
+    """The server holds as many sessions as it may; ask again after `retry_after_s` seconds."""
 
     retry_after_s: float = 1.0
 

@@ -13,16 +13,11 @@ from agentgyms.core.errors import BadOption
 class Expert:
     """A policy that plays the actions of the environment's oracle, in any state.
 
-    It is called like an agent, `expert(observation, info)`, or without arguments, because the
-    environment itself knows the state.
+    It is called like an agent, `expert(observation, info)`, or without arguments.
     """
 
     def __init__(self, env: Any, kind: str = "best") -> None:
-        """Keep the environment and the kind of expert; see `TextEnv.expert_actions`.
-
-        Raises:
-            BadOption: The environment has no expert at all.
-        """
+        """Raise `BadOption` if there is no expert; `TextEnv.expert_actions` has the kinds."""
         unwrapped = env.unwrapped
         if not isinstance(unwrapped, TextEnv):
             raise BadOption(f"{type(unwrapped).__name__} is not an agentgyms environment")

@@ -90,10 +90,7 @@ def authorities() -> ssl.SSLContext:
 
 
 def wrong_scheme(scheme: str, host: str, port: int) -> str:
-    """Return what is wrong with a scheme if the server speaks the other one, else "".
-
-    For an address that gave no reply; the server is asked for no page.
-    """
+    """Return what is wrong if a server that did not reply speaks the other scheme, else ""."""
     if scheme == "https" and _answers_plainly(host, port):
         return "it speaks HTTP without TLS: write http://, not https://"
     if scheme == "http" and _speaks_tls(host, port):
@@ -125,9 +122,5 @@ def _speaks_tls(host: str, port: int) -> bool:
 
 
 def printable(text: str) -> str:
-    r"""Return a text, such as a server's, with its control characters written as `\x1b`.
-
-    All but `\n` and `\t`: a terminal would obey them, so they could move the cursor, hide text or
-    name a link's target.
-    """
+    r"""Return a text with control characters but `\n` and `\t` escaped: a terminal obeys them."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -1,8 +1,4 @@
-"""Encodes and decodes images as PNG, for messages, recordings and snapshots.
-
-An image is an array of uint8 [H, W, 3] in RGB. PNG input is untrusted: its size and format are
-checked before anything is decompressed.
-"""
+"""Images (uint8 [H, W, 3], RGB) as PNG; untrusted PNG is checked before it is decompressed."""
 
 from __future__ import annotations
 
@@ -50,8 +46,7 @@ def digest(image: Image) -> str:
 def encode_png(image: Image) -> bytes:
     """Return an image (uint8 [H, W, 3]) as PNG; equal images give equal bytes with the same zlib.
 
-    Rows are stored unfiltered: for drawn images this is faster than the filters of imaging
-    libraries, and smaller. Raises `TypeError` for anything else.
+    Unfiltered rows are faster and smaller for drawn images. Raises `TypeError` for anything else.
     """
     if not is_image(image):
         given = type(image).__name__
@@ -73,8 +68,8 @@ def encode_png(image: Image) -> bytes:
 def decode_png(png: bytes) -> Image:
     """Return the image in a PNG, shape [H, W, 3], losslessly.
 
-    Raises `BadRequest` for bytes that are no PNG, for a damaged, animated or interlaced one, one
-    that is not 8-bit RGB, and one with more than `MAX_PIXELS` pixels.
+    Raises `BadRequest` for a damaged, animated or interlaced one, one that is not 8-bit RGB, and
+    one of more than `MAX_PIXELS` pixels.
     """
     width, height, rows = _check(png)
     # each row is one filter byte and 3 bytes a pixel

@@ -1,8 +1,4 @@
-"""Canonical keys of states, observations and actions.
-
-Keys are hex digests of blake2b with 16 bytes. They are equal on every machine and in every process;
-Python's `hash()` is not.
-"""
+"""Canonical keys: blake2b of 16 bytes in hex, equal on every machine and in every process."""
 
 from __future__ import annotations
 
@@ -31,13 +27,9 @@ def _kept_digest(text: str) -> str:
 
 
 def state_key(*parts: Any) -> str:
-    """Return the key of a state described by JSON-plain `parts`.
+    """Return the key of a state described by JSON-plain `parts`; raise `TypeError` for other parts.
 
-    Equal parts give equal keys. The order of lists counts, the order of dictionaries does not. Pass
-    sets as sorted lists.
-
-    Raises:
-        TypeError: A part is not JSON-plain.
+    The order of lists counts, the order of dictionaries does not. Pass sets as sorted lists.
     """
     return digest(_canonical(parts))
 

@@ -57,8 +57,7 @@ class TurnInfo(TypedDict, total=False):
         admissible_actions: Actions that are legal now; empty if they cannot be listed.
         admissible_complete: No other action is legal; false for open language.
         action_key: Canonical form of the action just taken; empty after a reset.
-        feedback: The result of the action; `ok` after a reset. `failed`: executed, and raised an
-            error.
+        feedback: The result of the action, a `Feedback`; `ok` after a reset.
         feedback_text: The reason in one line.
         progress: Share of the task's subgoals reached; nan (null in JSON) if unknown.
         score: The benchmark's score of the episode so far; nan (null in JSON) if unrated.
@@ -105,8 +104,7 @@ class Outcome(NamedTuple):
         state_key: Key of the true state (`agentgyms.core.keys.state_key`), not of the text alone.
         reward: The benchmark's own reward of this turn.
         terminated: The task ended.
-        truncated: The engine was lost, or a limit of this world was reached; `TextEnv` itself
-            checks the limit of turns.
+        truncated: The engine was lost, or a limit of this world, other than turns, was reached.
         admissible: Actions legal now.
         admissible_complete: No other action is legal.
         action_key: Canonical form of the action taken; `keys.INVALID_ACTION` if it matched none.
@@ -144,10 +142,7 @@ class Outcome(NamedTuple):
 def make_info(
     outcome: Outcome, observation: Observation, task: Task, *, split: str, goal: str, turn: int
 ) -> dict[str, Any]:
-    """Return the `info` of turn number `turn`, without `oracle`; see `TurnInfo`.
-
-    `observation` is as the agent gets it; `goal` is the episode's, unless the outcome has one.
-    """
+    """Return the `info` of a turn without `oracle`; an outcome's own goal precedes `goal`."""
     return {
         "task_id": task.task_id,
         "split": split,
@@ -180,10 +175,7 @@ def known(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def cut_action(action: str) -> str:
-    """Return the action, cut to `MAX_ACTION` characters and one more.
-
-    So the environment still sees that the action is too long.
-    """
+    """Return the action, cut to one character more than `MAX_ACTION`: it is still too long."""
     return str(action)[: MAX_ACTION + 1]
 
 

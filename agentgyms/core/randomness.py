@@ -1,7 +1,4 @@
-"""Random numbers that a seed decides: `Chance`, and numpy's generators, made and copied faster.
-
-`Chance` draws the same on every machine and in every version of Python.
-"""
+"""`Chance`, the same in every version of Python, and numpy's generators, made and copied faster."""
 
 from __future__ import annotations
 
@@ -20,13 +17,9 @@ _WORD: Final = 2**32
 
 
 class Chance:
-    """A random generator seeded by a name.
-
-    It uses only `random()`, whose sequence is the one that Python guarantees.
-    """
+    """A generator seeded by a name; it uses only `random()`, whose sequence Python guarantees."""
 
     def __init__(self, *name: object) -> None:
-        """Seed the generator with the parts of `name`."""
         digest = blake2b("/".join(map(str, name)).encode(), digest_size=8).digest()
         self._draw = random.Random(int.from_bytes(digest, "big")).random
 
@@ -59,18 +52,12 @@ def drawn(seed: int, redraws: Sequence[Sequence[int]], turn: int) -> float:
 
 
 def generator_of(*numbers: int) -> np.random.Generator:
-    """Return `numpy.random.default_rng([*numbers])`, made faster.
-
-    `ValueError` for a negative number.
-    """
+    """Return `numpy.random.default_rng([*numbers])`, faster; `ValueError` for a negative one."""
     return np.random.default_rng(seeds_of(*numbers))
 
 
 def seeds_of(*numbers: int) -> SeedSequence:
-    """Return `numpy.random.SeedSequence([*numbers])`, made faster.
-
-    Raises `ValueError` for a negative number.
-    """
+    """Return `numpy.random.SeedSequence([*numbers])`, faster; `ValueError` for a negative one."""
     if min(numbers) < 0:
         raise ValueError(f"seeds are integers from 0 on, got {numbers}")
     # as numpy does: each integer as 32-bit words, the lowest first
@@ -114,11 +101,9 @@ class _Unseeded(ISpawnableSeedSequence):
         self._seeds: SeedSequence | None = None
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        """Return zeros, which the state replaces."""
         return np.zeros(n_words, dtype)
 
     def spawn(self, n_children: int) -> Any:
-        """Return seeds of independent generators."""
         if self._seeds is None:
             self._seeds = SeedSequence(self._state["state"]["state"])
         return self._seeds.spawn(n_children)

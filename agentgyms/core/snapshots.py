@@ -1,8 +1,4 @@
-"""Snapshots: the state of an episode as portable bytes.
-
-A snapshot is JSON: it never executes anything when it is read, and it means the same on another
-machine, locally and behind a server.
-"""
+"""Snapshots: an episode's state as JSON, the same on all machines; reading executes nothing."""
 
 from __future__ import annotations
 
@@ -91,10 +87,7 @@ def pack(
 
 
 def unpack(snapshot: bytes, kind: Mapping[str, Any] | None) -> Saved:
-    """Return the content of a snapshot, which must be of the environment `kind`; None accepts all.
-
-    Raises `BadSnapshot` for other bytes and other environments.
-    """
+    """Return a snapshot's content; raise `BadSnapshot` unless it is of `kind` (None: of any)."""
     fields = _read(snapshot)
     if kind is not None and fields.get("kind") != json.loads(to_json(kind)):
         raise BadSnapshot(f"the snapshot is of {fields.get('kind')}, but this is {dict(kind)}")
@@ -138,10 +131,7 @@ def _check_agreement(episode: Episode) -> None:
 
 
 def as_text(snapshot: bytes) -> str:
-    """Return a snapshot as text for a server; any Unicode encoding is read.
-
-    Raises `BadSnapshot` if it is none.
-    """
+    """Return a snapshot, in any Unicode encoding, as text; raise `BadSnapshot` if it is none."""
     _read(snapshot)
     # surrogatepass: an action may hold lone surrogates
     return bytes(snapshot).decode(json.detect_encoding(snapshot), "surrogatepass")
@@ -170,10 +160,7 @@ def _read(snapshot: bytes) -> dict[str, Any]:
 
 
 def check_replayed(episode: Episode, observation: Any, state_key: str) -> None:
-    """Check that a replay of the episode's actions led to its last observation and state.
-
-    Raises `ReplayMismatch` if `observation` or `state_key`, the last of the replay, differs.
-    """
+    """Raise `ReplayMismatch` unless a replay led to the episode's last observation and state."""
     expected = episode.last.info.get("state_key")
     if state_key != expected or not equal_observations(observation, episode.last.observation):
         raise ReplayMismatch(

@@ -1,8 +1,7 @@
 """`UnicodeText`: the space of any Python string up to a length.
 
-Gymnasium's `spaces.Text` takes characters of a charset, so it rejects blanks and newlines. In the
-default `AsyncVectorEnv` it always returns the texts that there were when the vector was made. This
-space checks only the length, and registers shared-memory handlers that return the current texts.
+Gymnasium's `spaces.Text` rejects blanks and newlines, and in the default `AsyncVectorEnv` always
+returns the first texts. This space registers shared-memory handlers that return the current ones.
 """
 
 from __future__ import annotations
@@ -22,12 +21,7 @@ _BYTES_PER_CHARACTER = 4
 
 
 class UnicodeText(Space[str]):
-    """Any string of at most `max_length` characters, the empty one included.
-
-    Args:
-        max_length: Longest text in characters (code points).
-        seed: Seed of `sample`.
-    """
+    """Any string of at most `max_length` characters (code points), the empty one included."""
 
     def __init__(self, max_length: int, *, seed: int | np.random.Generator | None = None) -> None:
         """Raise `ValueError` unless `max_length` is a positive integer."""
@@ -53,15 +47,12 @@ class UnicodeText(Space[str]):
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __eq__(self, other: object) -> bool:
-        """Return whether `other` is a UnicodeText of the same length."""
         return isinstance(other, UnicodeText) and other.max_length == self.max_length
 
     def __hash__(self) -> int:
-        """Return a hash that agrees with `==`."""
         return hash((UnicodeText, self.max_length))
 
     def __repr__(self) -> str:
-        """Return the constructor call."""
         return f"UnicodeText({self.max_length})"
 
     def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
@@ -76,10 +67,9 @@ class UnicodeText(Space[str]):
 class _SharedTexts(tuple[str, ...]):
     """The texts in shared memory, decoded on each access.
 
-    `AsyncVectorEnv` reads the shared memory once, at construction, and later returns deep copies of
-    this object, or with `copy=False` the object itself. So this object reads the memory whenever it
-    is copied or read. It is a tuple because the batched space needs one; the tuple's items are used
-    by the operator `%` alone, and the methods of `_READING` read the memory.
+    `AsyncVectorEnv` reads the memory once, and later returns deep copies of this object, or itself:
+    so it reads the memory whenever it is copied or read. It is a tuple because the batched space
+    needs one; only `%` uses the tuple's items.
     """
 
     _lengths: Any

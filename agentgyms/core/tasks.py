@@ -13,11 +13,9 @@ from agentgyms.core.errors import UnknownSplit, UnknownTask
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task of a benchmark.
+    """One task of a benchmark, by the benchmark's own id where it has one.
 
-    Attributes:
-        task_id: The benchmark's own id where it has one.
-        family: Kind of task; a column of the papers' tables, such as `heat`.
+    `family` is the kind of task, a column of the papers' tables, such as `heat`.
     """
 
     task_id: str
@@ -25,23 +23,15 @@ class Task:
 
 
 class TaskSet(Sequence[str]):
-    """The task ids of one split, in a fixed order; iterating yields the ids.
-
-    The ids are sorted, so their order does not depend on the file system or the platform.
-    """
+    """The task ids of one split, sorted, so that their order is the same on every platform."""
 
     def __init__(self, split: str, tasks: Iterable[Task]) -> None:
-        """Sort `tasks` by id.
-
-        Raises:
-            ValueError: Two tasks share an id.
-        """
+        """Sort `tasks` by id; raise `ValueError` if two share one."""
         self.split = split
         self._tasks = {task.task_id: task for task in sorted(tasks, key=lambda t: t.task_id)}
         self._ids = tuple(self._tasks)
 
     def __len__(self) -> int:
-        """Return the number of tasks."""
         return len(self._ids)
 
     @overload
@@ -49,19 +39,15 @@ class TaskSet(Sequence[str]):
     @overload
     def __getitem__(self, index: slice) -> tuple[str, ...]: ...
     def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
-        """Return the id at `index`."""
         return self._ids[index]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the ids."""
         return iter(self._ids)
 
     def __contains__(self, task_id: object) -> bool:
-        """Return whether the split has a task of this id."""
         return task_id in self._tasks
 
     def __repr__(self) -> str:
-        """Return a short description."""
         return f"TaskSet({self.split!r}, {len(self)} tasks)"
 
     def find(self, task_id: str) -> Task:

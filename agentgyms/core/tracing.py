@@ -75,13 +75,9 @@ _tracer: Any = None
 
 
 def enable(provider: Any = None) -> None:
-    """Turn spans on.
+    """Turn spans on, with a `TracerProvider` of OpenTelemetry; None takes the program's own.
 
-    Args:
-        provider: A `TracerProvider` of OpenTelemetry; None takes the program's own.
-
-    Raises:
-        BadOption: OpenTelemetry is not installed.
+    Raises `BadOption` if OpenTelemetry is not installed.
     """
     global _tracer
     try:
@@ -100,8 +96,7 @@ def disable() -> None:
 def set_up(service: str) -> None:
     """Send a program's spans to the exporter that `AGENTGYMS_TRACES` names; without it, do nothing.
 
-    The `service` is the program's name, unless `OTEL_SERVICE_NAME` is set. Raises `BadOption` if
-    there is no such exporter, or OpenTelemetry's SDK is not installed.
+    `OTEL_SERVICE_NAME` overrides `service`. Raises `BadOption` without the exporter or the SDK.
     """
     wanted = os.environ.get(VARIABLE, "")
     if not wanted or _tracer is not None:
@@ -139,10 +134,9 @@ def span(
     *,
     carrier: Mapping[str, str] | None = None,
 ) -> AbstractContextManager[Span]:
-    """Return a span as a context, the parent of those opened in it.
+    """Return a span as a context, the parent of those opened in it; it records an exception.
 
-    It records an exception leaving it. Attributes that are None are left out. `carrier` has headers
-    of a request that may name the parent.
+    Attributes that are None are left out. A request's headers in `carrier` may name the parent.
     """
     if _tracer is None:
         return nullcontext(_NO_SPAN)
@@ -200,12 +194,7 @@ def chat(
 ) -> AbstractContextManager[Span]:
     """Return the span of a model's answer; with the address of a server it is a client's.
 
-    Args:
-        model: The model's name.
-        provider: The protocol or library that answers, such as `openai`.
-        sampling: An object with `temperature`, `top_p` and `max_tokens`.
-        seed: The request's seed.
-        url: The server's address; "" for a model in this process.
+    `provider` is the protocol or library that answers, such as `openai`.
     """
     if _tracer is None:
         return nullcontext(_NO_SPAN)

@@ -19,11 +19,7 @@ _REQUIRED: Final = ("load_tasks", "begin", "act")
 
 
 class World(Protocol):
-    """A world that agents act in.
-
-    A subclass of `TextEnv` is one if it has `load_tasks`, `begin` and `act`. All else has a
-    default, in `WorldDefaults` or in `TextEnv`.
-    """
+    """A world that agents act in; all methods but `load_tasks`, `begin` and `act` have defaults."""
 
     split: str
     max_turns: int
@@ -98,15 +94,12 @@ class WorldDefaults:
     def save(self) -> Any:
         """Return the engine's state as JSON-plain values, for `load`; None if there is no `load`.
 
-        Without `load`, snapshots are restored by playing the actions again.
+        Then snapshots are restored by playing the actions again.
         """
         return None
 
     def lend(self) -> Any:
-        """Return what `copy_engine` of environments in this process copies, or None.
-
-        It may change with the next turn: forks that can be copied need no JSON and no replay.
-        """
+        """Return what `copy_engine` in this process copies, or None; turns may change it."""
         return None
 
     def copy_engine(self, lent: Any) -> None:
@@ -116,8 +109,7 @@ class WorldDefaults:
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of each expert, by kind; `"best"` knows the true state.
 
-        Raises:
-            BadOption: The environment has no expert.
+        Raises `BadOption` if the environment has no expert.
         """
         raise BadOption(f"{type(self).__name__} has no expert policy")
 
@@ -130,9 +122,8 @@ class WorldDefaults:
         """Return the source of the tasks that an environment with these arguments plays.
 
         `"official"`: the benchmark that the environment is named after. `"generated"`: made here in
-        its form. The name of a smaller world with generated tasks that stands in the benchmark's
-        place, such as `"MiniAppWorld"`. `""`: there is no benchmark. Reports say where figures are
-        not the benchmark's.
+        its form. A name such as `"MiniAppWorld"`: a smaller world with generated tasks in the
+        benchmark's place. `""`: there is no benchmark.
         """
         return ""
 

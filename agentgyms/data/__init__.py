@@ -1,7 +1,7 @@
 """Data sets that benchmarks need: fetched, imported, verified and exported.
 
-Takes the `DataSet` that an environment declares and a folder or an archive; returns the folder of
-complete, verified files. `datasets` has the operations, the other modules read, copy and download.
+Takes the `DataSet` that an environment declares and a folder or an archive; returns the folder.
+`datasets` has the operations, the other modules read, copy and download.
 """
 
 from __future__ import annotations

@@ -39,14 +39,10 @@ _ALWAYS_UNPACKED: Final = 1 << 26
 def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
     """Yield new name and content of every file that `keep` selects, in any order.
 
-    `path` is a folder, a .zip or a .tar with any compression. `keep` maps a file's name, with
-    slashes, to its new relative name, or to None to skip it. Links, devices and folders inside an
-    archive are skipped; in a folder, links are followed. macOS's own files, `__MACOSX` and `._*`,
-    are skipped.
-
-    Raises `DataMissing` if `path` does not exist, `DataCorrupt` if it is neither, is truncated,
-    encrypted or compressed by an unknown method, has a file twice, or `keep` returned an unsafe
-    name.
+    `path` is a folder, a .zip or a .tar; `keep` maps a name, with slashes, to a new relative one,
+    or to None. Links in a folder are followed, those in an archive skipped, as are `__MACOSX` and
+    `._*`. Raises `DataMissing` without `path`, `DataCorrupt` if it is neither, damaged, encrypted,
+    has a file twice, or `keep` returned an unsafe name.
     """
     with _report_damage(path):
         for name, chunks in _files(path, keep):
@@ -89,14 +85,12 @@ class _Limit:
         self._most = max(_ALWAYS_UNPACKED, _MAX_RATIO * path.stat().st_size)
 
     def chunks(self, file: IO[bytes]) -> Iterator[bytes]:
-        """Yield the content of a file in the archive."""
         while chunk := file.read(_CHUNK_BYTES):
             self._unpacked += len(chunk)
             self.check(self._unpacked)
             yield chunk
 
     def check(self, unpacked: int) -> None:
-        """Raise `DataCorrupt` if the archive unpacks to too many bytes."""
         if unpacked > self._most:
             raise DataCorrupt(
                 f"{self._path} unpacks to more than {_MAX_RATIO} times its size, as data sets do "

@@ -1,8 +1,4 @@
-"""Data sets of benchmarks: finds, downloads, imports and verifies them.
-
-Nothing is downloaded without a command. A data set is a folder below `home()` with its files and a
-manifest with the size and sha256 of each.
-"""
+"""Data sets: folders below `home()` with files and a manifest of the size and sha256 of each."""
 
 from __future__ import annotations
 
@@ -47,10 +43,10 @@ _MAX_LISTED: Final = 5
 class DataSet:
     """The description of a data set.
 
-    `keep` maps a file's name in a folder or archive to its imported name, or to None to skip it;
-    `describe` maps imported name and content to an item, or to None, and raises ValueError if the
-    content is damaged. Or `build` writes the data set of a folder or archive to a folder, with or
-    without progress bars, and returns its manifest.
+    `keep` maps a file's name to its imported name, or to None to skip it; `describe` maps imported
+    name and content to an item or None, and raises ValueError for damage. Or `build` writes the
+    data set of a folder or archive to a folder, with or without progress bars, and returns its
+    manifest.
     """
 
     name: str
@@ -82,10 +78,7 @@ class Status:
 
 
 def home() -> Path:
-    """Return the folder of all data sets: `AGENTGYMS_DATA`, else the user's cache folder.
-
-    Raises `BadOption` if the variable names a file.
-    """
+    """Return the folder of all data sets; raise `BadOption` if `AGENTGYMS_DATA` names a file."""
     chosen = os.environ.get("AGENTGYMS_DATA")
     if not chosen:
         return Path(platformdirs.user_cache_dir("agentgyms"))
@@ -138,8 +131,8 @@ def command(name: str) -> str:
 def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Path:
     """Download and import a data set, and return its folder; an interrupted download is resumed.
 
-    `allow_other` accepts contents that are not those of the release. Raises `DataMissing` if the
-    download failed, and `DataCorrupt` if it is not the data set; nothing was changed then.
+    `allow_other` accepts contents that are not the release's. Raises `DataMissing` if the download
+    failed, `DataCorrupt` if it is not the data set; nothing was changed then.
     """
     known = data_set(name)
     variable = f"AGENTGYMS_{name.upper()}_DATA_URL"
@@ -168,13 +161,11 @@ def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Pat
 def import_data(
     name: str, path: str | os.PathLike[str], *, allow_other: bool = False, progress: bool = True
 ) -> Path:
-    """Import a data set from a folder or an archive; return its folder.
+    """Import a data set from a folder, at any depth, a .zip or a .tar; return its folder.
 
-    `path` is a folder that holds the data set at any depth, a .zip or a .tar. An older copy is
-    replaced. `allow_other` accepts contents that are not those of the release.
-
-    Raises `DataMissing` if `path` does not exist, `DataCorrupt` (nothing was changed) if a file is
-    damaged or not the release's, `EnvUnavailable` if another process imports this data set now.
+    `allow_other` accepts contents that are not the release's; an older copy is replaced. Raises
+    `DataMissing` if `path` does not exist, `DataCorrupt` (nothing was changed) if a file is damaged
+    or not the release's, `EnvUnavailable` if another process imports this data set now.
     """
     known, source, target = data_set(name), Path(path), home() / name
     home().mkdir(parents=True, exist_ok=True)
@@ -193,7 +184,6 @@ def import_data(
 
 
 def _make(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
-    """Write the files of a data set to a new folder, and return its manifest."""
     if target.exists():  # of an import that was killed
         shutil.rmtree(target)
     try:
@@ -260,11 +250,7 @@ def _status(known: DataSet) -> Status:
 
 
 def verify(name: str, *, progress: bool = True) -> Status:
-    """Check every file of a data set against its checksum.
-
-    Raises `DataMissing` if the data set is not on this machine, and `DataCorrupt` with the first
-    few of the files that are missing or changed.
-    """
+    """Check a data set's checksums; raise `DataMissing`, or `DataCorrupt` with the first few."""
     folder = find(name)
     files = read_manifest(folder)["files"]
     bad = []

@@ -30,14 +30,13 @@ def download(
 ) -> Path:
     """Bring the file at `url` to `target`, which appears only when it is whole.
 
-    A target that is there and has the checksum is returned at once. The part received is kept in
-    `<target>.part`; a later call, or the next attempt after a cut connection, requests the rest
-    only. The pause of `pause_s` before the second attempt is doubled before each further one.
+    A target with the checksum is returned at once. A later call, or the next attempt, requests only
+    the rest of what `<target>.part` keeps. The pause `pause_s` is doubled after each attempt.
     `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed.
 
     Raises `BadOption` if `url` is no http or https address, `DataMissing` if the server does not
-    give the file, and `DataCorrupt` if the file does not have the size in bytes or the checksum;
-    nothing of it is kept then.
+    give the file. Raises `DataCorrupt`, and keeps nothing, if its size in bytes or checksum is
+    another.
     """
     url = _checked(url)
     if target.exists() and sha256 is not None and digest_file(target) == sha256:
@@ -60,7 +59,6 @@ def download(
 
 
 def _checked(url: str) -> str:
-    """Return an address in the form to be used, or raise `BadOption`."""
     try:
         address = str(httpx2.URL(parse_address(url, with_query=True).geturl()))
     except (ValueError, httpx2.InvalidURL) as e:

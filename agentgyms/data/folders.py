@@ -1,7 +1,4 @@
-"""Working folders: locked, resumed after an interruption, and put in the place of an older one.
-
-Readers find the older folder or the finished one, whole.
-"""
+"""Working folders: locked, resumed after an interruption, and put whole in an older one's place."""
 
 from __future__ import annotations
 
@@ -25,11 +22,7 @@ _REMOVED: Final = "-removed-"
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[Path]:
-    """Lock a folder, created if missing, against other processes; for a `with` block.
-
-    The lock ends with the process, even if it is killed. Raises `EnvUnavailable` if another process
-    holds it.
-    """
+    """Lock a folder, made if missing; raise `EnvUnavailable` if another process holds it."""
     busy = EnvUnavailable(f"another process works in {folder}: wait until it is done")
     # The previous owner may remove the folder between any two of these calls.
     try:
@@ -52,7 +45,6 @@ def lock_folder(folder: Path) -> Iterator[Path]:
 
 
 def _make(folder: Path) -> None:
-    """Create a folder and its parents if missing; `FileExistsError` means a file or link there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as e:
@@ -65,9 +57,8 @@ def _make(folder: Path) -> None:
 def resumable_folder(folder: Path) -> Iterator[Path]:
     """Lock a folder, created if missing, for work that may be interrupted; for a `with` block.
 
-    The folder is removed when the block succeeds or raises a `DataError`. After anything else, such
-    as a kill or a full disk, it stays unchanged for the next call. Raises `EnvUnavailable` if
-    another process holds the lock.
+    The folder is removed when the block succeeds or raises a `DataError`; after a kill or a full
+    disk it stays for the next call. Raises `EnvUnavailable` if another process holds the lock.
     """
     with lock_folder(folder):
         # Remove what a killed process had not finished removing.
@@ -97,9 +88,8 @@ _NOT_HERE: Final = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 def replace_folder(work: Path, target: Path) -> None:
     """Move the folder `new` in the locked folder `work`, beside the target, to the target.
 
-    An older target is exchanged for it by one system call. Where there is none, it is moved away
-    first, and `recover_folder` undoes what an interruption leaves. The rest of `work` can be
-    deleted.
+    An older target is exchanged by one system call, or else moved away first: `recover_folder`
+    undoes what an interruption leaves. The rest of `work` can be deleted.
     """
     ready, old = work / "ready", work / "old"
     (work / "new").rename(ready)  # "ready" may be the older one

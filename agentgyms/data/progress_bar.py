@@ -1,7 +1,4 @@
-"""The progress bar of every command: a bar on a terminal, plain lines now and then in a file.
-
-A thread draws it again while the work itself says nothing, so that a user sees that it goes on.
-"""
+"""The progress bar of every command; a thread draws it while the work itself says nothing."""
 
 from __future__ import annotations
 
@@ -34,9 +31,8 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
     """tqdm's bar on a terminal; elsewhere, or if it is dumb, a line every 8 to 10 s.
 
     `line` is the format of a line in a file; None takes one with the count and the time so far.
-    `beside` returns the text behind the bar, each time it is drawn. A bar that does not beat is
-    drawn when it is updated, and only then. A program whose standard error is a log takes the lines
-    of all bars with `say`.
+    `beside` returns the text behind the bar. A bar that does not beat is drawn only when it is
+    updated. A program whose standard error is a log takes the lines of all bars with `say`.
     """
 
     say: ClassVar[Callable[[str], None] | None] = None
@@ -116,10 +112,7 @@ def _beat(found: weakref.ref[ProgressBar], ended: threading.Event) -> None:
 
 @contextmanager
 def working(title: str, *, is_shown: bool = True) -> Iterator[Callable[[str], None]]:
-    """Show work of unknown length with the time that it has taken; for a `with` block.
-
-    Work of less than two seconds is not shown. Yields a function that changes the title.
-    """
+    """Show work that takes 2 s or more, with its time; yield a function that sets the title."""
     shown: dict[str, Any] = {
         "bar_format": _WORKING,
         "line": _WORKING,

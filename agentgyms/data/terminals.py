@@ -8,11 +8,7 @@ import sys
 
 
 def set_up() -> bool | None:
-    """Let no sign end a program, and return whether its output has colours.
-
-    A sign that a standard stream's encoding lacks is shown as `?`. None leaves colours to each
-    stream: a terminal has them.
-    """
+    """Replace signs that an encoding lacks by `?`; return False for no colours, else None."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # not of a test, or closed by the caller
             stream.reconfigure(errors="replace")

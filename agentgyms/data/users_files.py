@@ -1,9 +1,4 @@
-"""Reads what users bring: texts with a mark at their beginning, and folders as programs leave them.
-
-Every reader of users' files reads through here, so that all of them take the same files: UTF-8 with
-and without a byte order mark, lines that end with LF, CRLF or CR, folders with links in them, and
-with macOS's own files beside the user's.
-"""
+"""Reads users' files: UTF-8 with or without a mark, any line ends, folders with links or litter."""
 
 from __future__ import annotations
 
@@ -67,10 +62,7 @@ def state_of(path: str | os.PathLike[str], expected: str = "") -> FileState:
 
 
 def skip_mark(file: Peekable) -> int:
-    """Read the mark of UTF-8 at the beginning of a file, and return its length in bytes.
-
-    Raises `UnicodeError` for the mark of another encoding.
-    """
+    """Read the mark of UTF-8, and return its length; `UnicodeError` for another mark."""
     length = _mark_length(file.peek(4)[:4])
     file.read(length)
     return length
@@ -109,20 +101,13 @@ def _with_newlines(text: str) -> str:
 
 
 def lines_in(text: str) -> list[str]:
-    r"""Return the lines of a text, without their ends.
-
-    Only `\n`, `\r\n` and `\r` end a line: `str.splitlines` ends it at eight other characters too,
-    such as U+2028, which JSON and people write within lines.
-    """
+    r"""Return a text's lines; only `\n`, `\r\n` and `\r` end one, unlike in `str.splitlines`."""
     lines = _with_newlines(text).split("\n")
     return lines[:-1] if not lines[-1] else lines
 
 
 def lines_of(file: Peekable) -> Iterator[str]:
-    """Yield the lines of an open file; see `lines_in` and `skip_mark`.
-
-    Raises `UnicodeError` at a line that is not UTF-8, or longer than `MOST_BYTES`.
-    """
+    """Yield the lines of a file; `UnicodeError` if one is not UTF-8 or longer than `MOST_BYTES`."""
     skip_mark(file)
     while line := file.readline(MOST_BYTES + 1):
         if len(line) > MOST_BYTES:
@@ -141,10 +126,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text.
-
-    Raises `ValueError` for no JSON, no UTF-8, and for values nested deeper than can be read.
-    """
+    """Return a JSON text's value; `ValueError` for no JSON, no UTF-8 or too deep nesting."""
     try:
         return json.loads(decode(text) if isinstance(text, bytes) else text.removeprefix("\ufeff"))
     except RecursionError:
@@ -158,10 +140,7 @@ def is_litter(name: str) -> bool:
 
 
 def files_below(root: Path) -> Iterator[Path]:
-    """Yield the files below a folder in the order of their names, behind linked folders too.
-
-    A folder that is linked from within itself is entered once. macOS's own files are left out.
-    """
+    """Yield a folder's files by name, behind links too (a circle once), but not macOS's own."""
     yield from _files_below(root, frozenset())
 
 

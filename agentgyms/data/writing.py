@@ -1,8 +1,4 @@
-"""Writes files: a whole file replaces the older one, and lines are appended whole or not at all.
-
-Every file that outlives a command is written by one of these, or in a new folder that gets its name
-when it is whole.
-"""
+"""Writes every file that outlives a command: whole in place of an older one, or by whole lines."""
 
 from __future__ import annotations
 
@@ -26,10 +22,7 @@ _CHUNK: Final = 1 << 16
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that replaces `path`, also a link, when the `with` block ends.
-
-    At every moment `path` has its old content or the complete new content.
-    """
+    """Open a file that replaces `path`, also a link, at once when the `with` block ends."""
     partial = path.with_name(f"{path.name}{PARTIAL}")
     partial.unlink(missing_ok=True)  # a link that somebody left there is not followed
     try:
@@ -46,10 +39,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_named(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that a user has named for writing; see `replacing`.
-
-    A link is followed, the file keeps its mode, and a device or pipe is written as it is.
-    """
+    """Replace a user's file: a link is followed, the mode stays, a device is written as it is."""
     if str(path).startswith(_STREAMS) or (path.exists() and not path.is_file()):
         with path.open("wb") as stream:
             yield stream
@@ -90,21 +80,16 @@ def flush(path: Path) -> None:
 
 
 class AppendedFile:
-    """A file that grows by whole texts, also if several processes append; a context manager.
-
-    Every `OSError` names the file.
-    """
+    """A file that grows by whole texts, of several processes too; `OSError`s name the file."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, which is made if it is missing."""
         self.path = path
         self._file = path.open("ab", buffering=0)  # a close must not write what a full disk refused
 
     def append(self, text: bytes, *, wait: bool = False) -> int:
-        """Append a text and return where it starts; `wait` until it is on the disk.
+        """Append a text whole or not at all; return where it starts. `wait` until it is on disk.
 
-        If it cannot be written as a whole, the part that was written is taken away again. Data
-        written to a deleted file would be lost: that is an `OSError` too.
+        Raises `OSError` also if the file was deleted or replaced: the data would be lost.
         """
         with self._locked():
             if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
@@ -125,8 +110,8 @@ class AppendedFile:
     def mend(self, is_whole: Callable[[bytes], bool], is_head: Callable[[bytes], bool]) -> int:
         """Take away what an interruption has left at the end, and return its number of bytes.
 
-        It is a last line without a newline that is not `is_whole` (a whole one gets its newline),
-        and then a last line that `is_head` of lines that are not there.
+        That is a last line without a newline that is not `is_whole`; a whole one gets its newline.
+        Then it is a last line that `is_head` of lines that are not there.
         """
         with self._locked():
             size = self._size()
@@ -172,7 +157,6 @@ class AppendedFile:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
 
     def _size(self) -> int | None:
-        """Return the size of a plain file; None for a pipe or device."""
         found = os.fstat(self._file.fileno())
         return found.st_size if S_ISREG(found.st_mode) else None
 

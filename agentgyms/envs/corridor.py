@@ -134,7 +134,6 @@ class CorridorEnv(TextEnv):
 
     @contextmanager
     def _at(self, state: tuple[Any, ...]) -> Iterator[None]:
-        """Be in another state for a while."""
         before = self.save()
         self._set(state)
         try:

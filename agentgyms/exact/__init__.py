@@ -2,8 +2,7 @@
 
 `enumerate_states(env)` lists what can happen from the state in which an episode stands; `Model` has
 the values. An environment can be enumerated if it is a `Dynamics`, as those of
-`agentgyms.envs.games` are. Truth by this has no error bars: `harness.audit` takes it
-in place of continuations.
+`agentgyms.envs.games` are. Such truth has no error bars.
 """
 
 from __future__ import annotations

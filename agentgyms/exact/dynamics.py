@@ -16,7 +16,7 @@ class Transition(NamedTuple):
         probability: The probability, in (0, 1]; those of one action add up to 1.
         state: The state after the turn.
         reward: The environment's own reward of the turn.
-        over: Whether the episode ended, so that nothing follows.
+        over: Whether the episode ended.
         success: Whether the task is solved; only where it is `over`.
         score: The score at the end, in [0, 1]; only where it is `over`.
         cut: Whether it is `over` because the world's own limit was reached.
@@ -33,10 +33,7 @@ class Transition(NamedTuple):
 
 @runtime_checkable
 class Dynamics(Protocol):
-    """An environment that knows all transitions from each of its states.
-
-    An episode that is cut off by `max_turns` ends without success and with score 0.
-    """
+    """An environment that knows its transitions; a cut by `max_turns` gives no success, score 0."""
 
     max_turns: int
 

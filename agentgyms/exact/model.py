@@ -1,7 +1,7 @@
 """Enumerated environments: all states that an episode can reach, as arrays, and their values.
 
 Letters: S states, A actions of the state that has most, B transitions of the action that has most,
-H turns left where the enumeration began. Rows are padded; `legal` says which actions there are.
+H turns left at the beginning. Rows are padded; `legal` says which actions there are.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ class Values:
 
     Attributes:
         value: The expected return from a state on. Shape [H + 1, S]; 0 in the last row.
-        action_value: The expected return of an action, then of the policy. Shape [H, S, A]; nan
-            where a state has no such action.
+        action_value: The same of an action, then the policy. Shape [H, S, A]; nan for no action.
         policy: The probabilities of the actions. Shape [H, S, A].
     """
 
@@ -76,8 +75,8 @@ class Model:
     def optimal(self, reward: Reward = "environment", gamma: float = 1.0) -> Values:
         """Return the best policy and its values.
 
-        The policy takes, among equally good actions, the one that ends the episode in fewer turns
-        on average, then the first.
+        Among equally good actions it takes the one that ends the episode in fewer turns on average,
+        then the first.
 
         Args:
             reward: `environment`, its own; `success`, 1 for a solved task; `score`, the score.
@@ -101,13 +100,10 @@ class Model:
     def evaluate(
         self, policy: Policy, reward: Reward = "environment", gamma: float = 1.0
     ) -> Values:
-        """Return the values of a policy.
+        """Return the values of a policy; for `reward` and `gamma` see `optimal`.
 
-        Args:
-            policy: Its probabilities: a function of the state that returns one number for each of
-                its admissible actions, or an array of shape [S, A] or [H, S, A].
-            reward: As in `optimal`.
-            gamma: As in `optimal`.
+        The policy is a function of the state that returns a number for each of its admissible
+        actions, or an array of shape [S, A] or [H, S, A].
 
         Raises:
             BadOption: The probabilities of a state are negative or do not add up to 1.
@@ -123,10 +119,7 @@ class Model:
         return Values(value, action_value, probabilities)
 
     def visits(self, policy: Policy) -> Floats:
-        """Return the probability of being in each state after t turns, from the first state on.
-
-        Shape [H, S]; what has ended is nowhere.
-        """
+        """Return each state's probability after t turns, [H, S]; what has ended is nowhere."""
         probabilities = self.table_of(policy)
         seen = np.zeros((self.horizon, len(self.states)))
         seen[:1, 0] = 1.0
@@ -138,12 +131,12 @@ class Model:
     def gradient(
         self, policy: Policy, reward: Reward = "environment", gamma: float = 1.0
     ) -> Floats:
-        """Return the gradient of the expected return in the logits of a softmax policy.
+        """Return the expected return's gradient in the logits of a softmax policy, [H, S, A].
 
-        dJ / dlogit(t, s, a) = gamma^t d_t(s) pi(a|s) A_t(s, a), with d_t the `visits`. For logits
-        that do not depend on the turn, sum over t; for other parameters, multiply by d log pi.
-        Reference: Sutton et al. 2000, Policy gradient methods, theorem 1. Shape [H, S, A]; 0 for
-        actions that a state does not have.
+        dJ / dlogit(t, s, a) = gamma^t d_t(s) pi(a|s) A_t(s, a), with d_t the `visits`; 0 for
+        actions that a state lacks. For logits that do not depend on the turn, sum over t; for other
+        parameters, multiply by d log pi. Reference: Sutton et al. 2000, Policy gradient methods,
+        theorem 1.
         """
         values = self.evaluate(policy, reward, gamma)
         discount = gamma ** np.arange(self.horizon)
@@ -212,8 +205,7 @@ def enumerate_states(env: Any, max_states: int = 100_000) -> Model:
         max_states: The most states that are listed.
 
     Raises:
-        BadOption: The environment does not know its transitions, such as one on a server, or more
-            states can be reached.
+        BadOption: The environment does not know its transitions, or more states can be reached.
     """
     world = getattr(env, "unwrapped", env)
     if not is_exact(world):

@@ -22,13 +22,10 @@ _TABLE: Final = """
 
 
 class AnswerStore:
-    """Stores answers by key in a file.
+    """Stores answers by key in a file, for many processes at once, with one thread in each.
 
-    One thread per process may use it, and many processes at once.
-
-    An answer is written atomically before `put` returns. A damaged file is renamed. If the file
-    cannot be read or written, nothing is stored, and one warning is logged. `num_written` and
-    `damaged` count answers and damaged answers or files.
+    A damaged file is renamed. If the file cannot be read or written, nothing is stored, and one
+    warning is logged. `num_written` and `damaged` count answers, and damaged answers or files.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,10 +40,7 @@ class AnswerStore:
         return self._guarded(lambda: self._get(key))
 
     def put(self, key: str, answer: dict[str, Any]) -> dict[str, Any]:
-        """Store an answer.
-
-        Return the one stored under the key, which another process may have put first.
-        """
+        """Store an answer atomically; return the stored one, which may be of another process."""
         text = json.dumps(answer)
         return self._guarded(lambda: self._put(key, text)) or answer
 

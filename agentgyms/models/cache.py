@@ -1,9 +1,8 @@
 """A cache of a model's answers on disk, shared by all processes.
 
-A key is the SHA-256 of everything that an answer depends on: the server's address (two servers may
-use one name for different models), the model's name there and what is loaded under it, the fields
-of each request, messages, sampling and seed. Other weights under the same name and address cannot
-be detected: disable the cache there. The file holds answers and hashes, neither prompts nor keys of
+A key is the SHA-256 of all that an answer depends on: address, the model's name and what is loaded
+under it, the fields of each request, messages, sampling and seed. Other weights under the same name
+and address cannot be detected: disable the cache there. The file holds neither prompts nor keys of
 services.
 """
 
@@ -60,9 +59,8 @@ class CacheableClient(Protocol):
 class CachedClient:
     """Answers requests from the cache, and sends the others to a client.
 
-    Failed requests are sent again, equal concurrent requests once. A cached answer has its original
-    usage, so that two evaluations count the same tokens. `path` is the file or a folder for
-    `answers.sqlite`; None means the user's cache folder. `hits` and `misses` count answers.
+    Equal concurrent requests are sent once. A cached answer has its original usage. `path` is a
+    file, or a folder for `answers.sqlite`; None means the user's cache folder.
     """
 
     def __init__(self, client: CacheableClient, path: str | Path | None = None) -> None:
@@ -122,11 +120,7 @@ def _file_of(path: str | Path | None) -> Path:
 def key_of(
     scope: Mapping[str, Any], messages: Sequence[Message], sampling: Sampling, seed: int
 ) -> str:
-    """Return the key of a request: 64 hex characters.
-
-    `scope` has the other things that answers depend on, JSON-plain. Images are compared by their
-    pixels, whatever their encoding.
-    """
+    """Return a request's key, 64 hex characters; images are compared by their pixels."""
     request = {
         "format": FORMAT,
         "scope": scope,

@@ -1,9 +1,8 @@
 """The asynchronous client of a server of chat completions: retries, rate limits, clear errors.
 
-No error becomes an answer: temporary ones are retried and end as `ModelUnavailable`, permanent ones
-raise `BadOption` at once. Rejected fields are omitted from then on if this changes no answer
-(`agentgyms.models.error_replies.optional_fields`); `max_tokens` is then named
-`max_completion_tokens`.
+No error becomes an answer: temporary ones end as `ModelUnavailable`, permanent ones raise
+`BadOption` at once. Rejected fields are omitted, and `max_tokens` is renamed, from then on if this
+changes no answer (`error_replies.optional_fields`).
 """
 
 from __future__ import annotations
@@ -46,17 +45,15 @@ _LONGEST_LIST: Final = 2**24  # bytes
 
 
 class ChatClient:
-    """Sends requests to `POST {url}/chat/completions`.
+    """Sends requests to `POST {url}/chat/completions`, many at a time in one event loop.
 
-    Many requests may run concurrently in one event loop; they can be cancelled. A status 429 or a
-    `Retry-After` pauses all of them, and after a 429 the request rate is lower for a while. A 429
-    while other requests are answered does not count as a failed attempt: the request is queued
-    again. An empty answer is retried a few times before it is accepted.
+    A status 429 or a `Retry-After` pauses all of them, and after a 429 the request rate is lower
+    for a while. A 429 while others are answered is no failed attempt: the request is queued again.
+    An empty answer is retried a few times before it is accepted.
 
     `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine. The
     key is never written to files or logs. The first pause is at most `first_pause_s`; it doubles
-    with each further failure, up to a minute. `names` are names of settings in errors. Raises
-    `BadOption` for an invalid argument.
+    with each failure, up to a minute. Raises `BadOption` for an invalid argument.
     """
 
     def __init__(
@@ -100,13 +97,10 @@ class ChatClient:
         )
 
     async def check(self) -> None:
-        """Check address, key and model, so that an error shows before any episode.
+        """Check address, key and model, by the list of models or by a short request.
 
-        Requests the list of models; if it is missing or lacks the model, sends a short request.
-
-        Raises:
-            ModelUnavailable: No server answers at the address.
-            BadOption: The server rejects the key or the model; the message names known models.
+        Raises `ModelUnavailable` if no server answers, `BadOption` if it rejects the key or the
+        model.
         """
         self._models_by_name = await self._models()
         if (
@@ -119,10 +113,8 @@ class ChatClient:
     async def complete(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Answer:
         """Return the answer to `messages`; empty and unfinished if a content filter blocks them.
 
-        Raises:
-            PromptTooLong: The prompt and `max_tokens` do not fit into the context.
-            BadOption: The server rejects the request permanently.
-            ModelUnavailable: Every attempt failed.
+        Raises `PromptTooLong`, `BadOption` if the request is rejected, `ModelUnavailable` if every
+        attempt failed.
         """
         with tracing.chat(self.model, "openai", sampling, seed, self._url) as span:
             answer = await self._complete(messages, sampling, seed)
@@ -149,8 +141,7 @@ class ChatClient:
     def report(self) -> dict[str, Any]:
         """Return statistics of the requests, JSON-plain: counts, waits, names in answers.
 
-        `refused_fields` are the fields that the server rejects; without `seed`, equal requests may
-        have different answers.
+        With `seed` in `refused_fields`, equal requests may have different answers.
         """
         waits = {"waited_s": round(self._limiter.waited_s, 3)}
         return self.stats.report() | waits | {"refused_fields": sorted(self._refused)}

@@ -41,10 +41,7 @@ def base_url(url: str, names: SettingNames = SETTING_NAMES) -> str:
 
 
 def proxied(url: str) -> bool:
-    """Return whether the variables of proxies count for a server: not if it is on this machine.
-
-    Raises `BadOption` if they do and one is wrong.
-    """
+    """Return whether proxies count: not for this machine. Raises `BadOption` for a wrong one."""
     local = is_loopback(url)
     if not local:
         check_proxies()
@@ -52,10 +49,7 @@ def proxied(url: str) -> bool:
 
 
 def scheme_mistake(error: httpx2.HTTPError) -> str:
-    """Return what is wrong with an address whose server speaks the other scheme, else "".
-
-    It connects to the server, unless a proxy stands between.
-    """
+    """Return what is wrong if the server, which is asked, speaks the other scheme, else ""."""
     url = error.request.url
     kinds = {
         "https": (httpx2.ConnectError, httpx2.ConnectTimeout),
@@ -83,10 +77,7 @@ def is_loopback(url: str) -> bool:
 
 
 def check_key(key: str | None, names: SettingNames = SETTING_NAMES) -> str:
-    """Return the key without surrounding spaces, "" for None.
-
-    Raises `BadOption`, without the key in it, for characters that are invalid in a header.
-    """
+    """Return the stripped key, "" for None; `BadOption`, without it, if no header can have it."""
     key = (key or "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise BadOption(

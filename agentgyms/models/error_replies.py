@@ -36,9 +36,8 @@ _ABOUT_IMAGES: Final = re.compile(
 class RequestRejected(Exception):
     """The server rejects the request permanently.
 
-    `message` is the server's, on one line that may be long (`redact` shortens it). `parameter` is
-    the field of the request that it names, `code` the error's code or type, `location` the target
-    of a redirect; each may be "".
+    `message` may be long (`redact` shortens it). `parameter` is the field of the request, `code`
+    the error's code or type, `location` a redirect's target; each may be "".
     """
 
     def __init__(
@@ -67,10 +66,7 @@ class RequestRejected(Exception):
 def classify_error(
     status: int, reply: Any, headers: Mapping[str, str]
 ) -> RetryableError | RequestRejected:
-    """Return the exception for an error reply.
-
-    A status 0 means the one inside the error, if any.
-    """
+    """Return the exception for an error reply; a status 0 means the one inside the error."""
     error = _error_of(reply)
     codes = [str(error[key]) for key in ("code", "type") if error.get(key)]
     if not status and codes and codes[0].isdecimal():
@@ -90,19 +86,13 @@ def classify_error(
 
 
 def optional_fields(sent: Mapping[str, Any]) -> list[str]:
-    """Return the fields of a request that may be omitted if a server rejects them.
-
-    `top_p` and `temperature` are among them if they are 1, the default of all servers.
-    """
+    """Return the fields that may be omitted; `top_p` and `temperature` only at their default, 1."""
     spare = [key for key in ("seed", "stream_options", "n", "parallel_tool_calls") if key in sent]
     return spare + [key for key in ("top_p", "temperature") if sent.get(key) == 1]
 
 
 def rejected_field(refused: RequestRejected, sent: Mapping[str, Any]) -> str | None:
-    """Return the rejected field of a request that may be omitted, or None.
-
-    It is `max_tokens` if the server wants `max_completion_tokens` instead.
-    """
+    """Return the rejected field that may be omitted, or `max_tokens` if renamed, or None."""
     if refused.status not in (400, 422) or refused.too_long:
         return None
     if "max_tokens" in sent and "max_completion_tokens" in refused.message:
@@ -117,10 +107,7 @@ def rejected_field(refused: RequestRejected, sent: Mapping[str, Any]) -> str | N
 def advice(
     refused: RequestRejected, known: str, images: int = 0, names: SettingNames = SETTING_NAMES
 ) -> str:
-    """Return what the user can do about a rejected request with `images` pictures.
-
-    `known` is a clause that names the server's models, or "".
-    """
+    """Return the remedy for a rejected request; `known`, or "", names the models of the server."""
     if refused.location:
         return f"it redirects to {refused.location}: set {names.model}url to where it leads"
     if refused.code in _QUOTA_CODES or refused.status == 402:
@@ -141,10 +128,7 @@ def advice(
 
 
 def redact(message: str, key: str) -> str:
-    """Return a server's full message for errors and logs: on one line, shortened, without the key.
-
-    A message shortened before could still contain a part of the key.
-    """
+    """Return a server's full message on one line, the key left out before it is shortened."""
     message = " ".join((message.replace(key, "***") if key else message).split())
     return message if len(message) <= _MAX_MESSAGE_LENGTH else f"{message[:_MAX_MESSAGE_LENGTH]}..."
 

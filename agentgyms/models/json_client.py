@@ -27,13 +27,10 @@ def exchange(
     connect_s: float = _CONNECT_S,
     timeout_s: float,
 ) -> tuple[int, str]:
-    """Return status and text of a server's reply to one request that blocks.
+    """Return status and text of the reply to a request that blocks; redirections are followed.
 
-    Redirections are followed.
-
-    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine.
-    Raises `ServerUnavailable` if it takes longer than `connect_s` to connect or stays silent for
-    `timeout_s`.
+    Proxies' variables are obeyed, except for servers on this machine. Raises `ServerUnavailable` if
+    it takes longer than `connect_s` to connect or stays silent for `timeout_s`.
     """
     try:
         proxies = proxied(url)
@@ -53,8 +50,7 @@ def exchange(
 class JsonPoster:
     """Sends JSON requests to paths below one server's `url`, in one event loop.
 
-    `timeout_s` is the longest time without data. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are
-    obeyed, except for servers on this machine.
+    `timeout_s` is the longest time without data. Proxies count as in `exchange`.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
@@ -69,10 +65,7 @@ class JsonPoster:
         )
 
     async def post(self, path: str, body: Mapping[str, Any], longest: int) -> Any:
-        """Return the JSON of the answer, of at most `longest` bytes.
-
-        Raises `RetryableError`, or `RequestRejected` if the server rejects the request.
-        """
+        """Return an answer's JSON, of `longest` bytes; `RetryableError` or `RequestRejected`."""
         sent = self._client.stream("POST", self._url + path, content=json.dumps(body))
         attempt = Attempt(self._timeout_s, has_answered=self._has_answered)
         async with attempt, sent as response:

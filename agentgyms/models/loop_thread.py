@@ -1,7 +1,6 @@
 """Runs coroutines for synchronous threads: one event loop per process, in its own thread.
 
-A forked child starts a new loop. The inherited loop, clients and connections are never used or
-closed there, because the parent still uses them.
+A forked child starts a new loop, and leaves the inherited one to its parent, which still uses it.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ class Closable(Protocol):
 
 
 class LoopThread:
-    """An event loop in a thread, from its first use until the process ends.
-
-    `resources` of the loop have any key; those still here are closed at process exit.
-    """
+    """An event loop in a thread until the process ends, when its `resources` are closed."""
 
     def __init__(self) -> None:
         """Start no thread yet: a process without threads can be forked safely."""
@@ -111,8 +107,6 @@ async def _wait_for_tasks() -> None:
 
 
 class _ProcessState:
-    """The lock and the loop of this process."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.loop_thread = LoopThread()

@@ -17,13 +17,10 @@ from agentgyms.models.types import Answer, Sampling, Service
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model on a server, with its request settings.
+    """A model on a server, with its request settings; prices are per million tokens.
 
-    Prices are per million tokens, in any currency.
-
-    `key_variable` is the environment variable with the bearer token. `cache_path` is the cache's
-    file or a folder for it; None means the user's cache folder. `extra` are further fields of each
-    request.
+    `key_variable` is the environment variable with the bearer token. `cache_path` is a file or a
+    folder; None means the user's cache folder. `extra` are further fields of each request.
     """
 
     name: str
@@ -107,12 +104,9 @@ _FORM: Final = '"name@http://host:8000/v1", or a mapping with name and url'
 def read_model(value: Any, what: str, sampling: Sampling) -> Model:
     """Return the model that an argument names: `"name@http://host:8000/v1"`, or a mapping.
 
-    A mapping has `name`, `url` and any of `key_variable`, `temperature`, `top_p`, `max_tokens`,
-    `timeout_s`, `retries`, `requests_per_minute`, `tokens_per_minute`, `cache`, `cache_path`,
-    `price_prompt`, `price_response`, `extra`; `sampling` has the defaults.
-
-    Raises `BadOption`, which names the invalid part (`what` is the argument's name) and never
-    repeats keys, and `DependencyNotInstalled` without the HTTP client.
+    A mapping has `name`, `url` and any of the names in `_CHECKS`; `sampling` has the defaults.
+    Raises `BadOption`, which names the part (`what` is the argument) and never repeats keys, and
+    `DependencyNotInstalled` without the HTTP client.
     """
     fields = _fields(value, what)
     unknown = [key for key in fields if key not in _CHECKS]

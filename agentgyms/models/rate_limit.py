@@ -31,11 +31,7 @@ _SLICE_S: Final = 1.0  # waits are recomputed this often: answers may shorten th
 
 
 class RetryableError(Exception):
-    """An attempt failed and may be retried.
-
-    `cause` is a category for statistics, such as `"status 503"`; `status` is 0 without a reply;
-    `retry_after_s` is what the server wants, or None.
-    """
+    """An attempt failed; `cause` is a category, such as `"status 503"`; `status` 0 is no reply."""
 
     def __init__(
         self, cause: str, message: str, status: int = 0, retry_after_s: float | None = None
@@ -48,10 +44,9 @@ class RetryableError(Exception):
 class RateLimiter:
     """Delays requests: first in, first out, within the rate limits, and none during a pause.
 
-    Requests are spaced evenly, so that no interval of one minute exceeds the limits (None for no
-    limit; `BadOption` for one that is not positive). The limiter also adapts to the server: each
-    status 429 doubles the interval between requests, each answer reduces it a little. Otherwise all
-    waiting requests would be rejected together again and again. `waited_s` sums all waits here.
+    They are spaced evenly, so that no interval of one minute exceeds the limits (None for none;
+    `BadOption` for one that is not positive). Each status 429 doubles the interval, each answer
+    reduces it a little. `waited_s` sums all waits.
     """
 
     def __init__(
@@ -69,9 +64,7 @@ class RateLimiter:
         self.waited_s = 0.0
 
     async def acquire(self, tokens: float) -> float:
-        """Wait until a request of about `tokens` may be sent.
-
-        Return that time of the monotonic clock.
+        """Wait until a request of about `tokens` may be sent; return that monotonic time.
 
         Raises `ModelUnavailable` if the pause is longer than `MAX_PAUSE_S`.
         """
@@ -94,10 +87,7 @@ class RateLimiter:
         self._next_token += tokens * self._token_s
 
     def slow_down(self, sent: float) -> None:
-        """Increase the interval after a 429 to a request that was sent at the time `sent`.
-
-        It counts only if the request was sent after the last increase.
-        """
+        """Increase the interval after a 429 to a request sent since the last increase."""
         # requests sent before the last increase say nothing about the new interval
         if sent >= self._slowed_at:
             self._interval_s = min(max(2 * self._interval_s, _FIRST_SPACE_S), _LONGEST_SPACE_S)
@@ -130,11 +120,7 @@ def _seconds_each(name: str, per_minute: float | None) -> float:
 
 
 class RequestStats:
-    """Statistics of requests; they are recorded beside a result, not part of it.
-
-    `requests` counts attempts, failed ones included, `retries` failed ones by cause; `served` are
-    the names of models in answers, `fingerprints` their `system_fingerprint` values.
-    """
+    """Statistics beside a result: attempts (`requests`), failed ones by cause, names in answers."""
 
     def __init__(self) -> None:
         self.requests = self.answers = 0
@@ -156,11 +142,7 @@ class RequestStats:
 
 
 def pause_s(fault: RetryableError, attempt: int, seed: int, first_s: float) -> float:
-    """Return the pause after a failed attempt: exponential backoff with seeded jitter.
-
-    Attempts count from 1; the first pause is at most `first_s`. A server's `Retry-After` takes
-    precedence.
-    """
+    """Return the backoff, `first_s` at first, with seeded jitter; `Retry-After` precedes it."""
     longest = min(first_s * 2.0 ** min(attempt - 1, 16), _LONGEST_PAUSE_S)
     # [0, 1): clients that failed together must not return together
     jitter = random.Random(f"{seed}:{attempt}").random()

@@ -69,8 +69,6 @@ async def read_reply(response: httpx2.Response, max_tokens: int) -> Reply:
 
 @dataclass(slots=True)
 class _PartialCall:
-    """A call of a tool that is read part by part."""
-
     id: str = ""
     name: str = ""
     arguments: str = ""
@@ -81,8 +79,6 @@ class _PartialCall:
 
 
 class _PartialReply:
-    """An answer that is read part by part."""
-
     def __init__(self, max_tokens: int) -> None:
         self.longest = LONGEST_TOKEN * max_tokens
         self.parts: list[str] = []
@@ -185,7 +181,6 @@ def _text_of(message: dict[str, Any]) -> str:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Return the text with lone surrogates replaced, so that it can be encoded."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -226,10 +221,7 @@ async def _lines(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:
 
 
 async def read_body(response: httpx2.Response, limit: int, *, strict: bool = True) -> bytes:
-    """Read at most `limit` bytes of a body.
-
-    A longer body raises `RetryableError` if `strict`, else its beginning is returned.
-    """
+    """Read at most `limit` bytes; of more, the beginning, or `RetryableError` if `strict`."""
     chunks, size = [], 0
     async for chunk in response.aiter_bytes():
         chunks.append(chunk)

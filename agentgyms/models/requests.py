@@ -19,10 +19,7 @@ _FIXED: Final = ("messages", "n", "stream_options", "tools", "functions", "logpr
 def request_body(
     model: str, messages: Sequence[Message], sampling: Sampling, seed: int, stream: bool
 ) -> dict[str, Any]:
-    """Return the JSON body of a request. It has the low 31 bits of the seed.
-
-    With tools it requests one call at most, which not all servers heed.
-    """
+    """Return a request's JSON, with the low 31 bits of the seed; for one call of a tool at most."""
     body: dict[str, Any] = {
         "model": model,
         "messages": [
@@ -48,10 +45,7 @@ def tools_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def check_extra(extra: Mapping[str, Any], names: SettingNames = SETTING_NAMES) -> dict[str, Any]:
-    """Return the extra fields of a request as plain JSON.
-
-    Raises `BadOption` if a field is set elsewhere or is no JSON.
-    """
+    """Return extra fields of requests; `BadOption` if one is set elsewhere or is no JSON."""
     settings = {
         "model": f"{names.model}name",
         "temperature": f"{names.sampling}temperature",
@@ -74,10 +68,7 @@ def check_extra(extra: Mapping[str, Any], names: SettingNames = SETTING_NAMES) -
 
 
 def estimate_tokens(messages: Sequence[Message], sampling: Sampling) -> float:
-    """Return an estimate of a request's tokens, for rate limits.
-
-    It assumes 4 characters a token and a response of maximum length.
-    """
+    """Estimate a request's tokens: 4 characters each, and the longest response."""
     texts: list[str] = []
     for message in messages:
         content = message["content"]

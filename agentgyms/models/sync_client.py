@@ -49,11 +49,8 @@ class SyncChatClient:
     def complete(self, messages: Sequence[Message], seed: int) -> Answer:
         """Return the answer; with a cache, equal messages and seeds have equal answers.
 
-        An exception that ends the wait, such as a `KeyboardInterrupt`, cancels the request.
-
-        Raises:
-            ModelUnavailable: Every attempt failed (an `EnvUnavailable`: not the agent's failure).
-            BadOption: The server rejects the request permanently.
+        An exception that ends the wait, such as a `KeyboardInterrupt`, cancels the request. Raises
+        `ModelUnavailable` if every attempt failed, `BadOption` if the request is rejected.
         """
         answer: Answer = self._run(
             lambda client: client.complete(messages, self.model.sampling, seed)
@@ -66,7 +63,6 @@ class SyncChatClient:
             self._run(lambda client: client.forget(messages, self.model.sampling, seed))
 
     def _run(self, work: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
-        """Run a coroutine of the client on the event loop and return its result."""
         future: Future[Any] = Future()
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
         future.add_done_callback(ended.put)
@@ -97,10 +93,7 @@ class SyncChatClient:
             future.cancel()
 
     def report(self) -> dict[str, Any]:
-        """Return statistics of requests, JSON-plain: counts, retries, waits, cache hits.
-
-        They count the requests of this process by everyone who shares the client.
-        """
+        """Return statistics, JSON-plain, of all in this process who share the client."""
         return self._connection().report()
 
     def close(self) -> None:
@@ -122,8 +115,6 @@ class SyncChatClient:
 
 
 class _Connection:
-    """An asynchronous client in one process, with its users."""
-
     def __init__(self, model: Model, secret: str | None) -> None:
         try:
             from agentgyms.models.cache import CachedClient
@@ -160,11 +151,7 @@ class _Connection:
 
 
 def _wait(ended: SimpleQueue[Future[Any]]) -> None:
-    """Wait for the end of a request so that an interrupt leaves no lock held.
-
-    `Future.result` waits in Python code: an interrupt in it can leave the future's lock held, and
-    the event loop would wait for that lock for ever.
-    """
+    """Wait so that an interrupt leaves no lock held; in `Future.result` it could, for ever."""
     # Python handles signals in the main thread alone.
     handles_signals = threading.current_thread() is threading.main_thread()
     while True:

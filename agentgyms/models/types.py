@@ -53,9 +53,8 @@ class ServedCall:
 class Answer:
     """A model's answer; token counts are 0 if unknown.
 
-    `finished` is False if it reached the token limit. `reasoning` are the thoughts, where the
-    server separates them from the response; `reasoning_tokens` of `response` are theirs, None if
-    unknown.
+    `finished` is False at the token limit. `reasoning` are thoughts that the server separates from
+    the response; `reasoning_tokens` of `response` are theirs, None if unknown.
     """
 
     text: str

@@ -1,7 +1,7 @@
 """Child processes: engines that leak memory, crash or need other packages.
 
-Takes a command and requests; returns the child's replies as JSON, or says that it was lost
-(`child`). `workers` counts the children of this process for the metrics of servers.
+Takes a command and requests; returns JSON replies, or says that the child was lost (`child`).
+`workers` counts the children of this process for the metrics of servers.
 """
 
 from __future__ import annotations

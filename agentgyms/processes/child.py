@@ -45,9 +45,9 @@ if hasattr(os, "register_at_fork"):
 class Child:
     """A running child: each request and each response is one line with a JSON object.
 
-    The child exits at the end of its input, so it does not outlive this process, unless this
-    process is killed while the child hangs. It belongs to the process that started it, and to none
-    that is forked from that one.
+    It exits at the end of its input, so it does not outlive this process, unless that is killed
+    while the child hangs. It belongs to the process that started it, and to none forked from that
+    one.
     """
 
     def __init__(
@@ -58,17 +58,7 @@ class Child:
         environment: Mapping[str, str],
         kind: str = "child",
     ) -> None:
-        """Start `command` and wait for its first line.
-
-        Args:
-            command: Program and arguments.
-            limit_s: Timeout of each response, the first line included.
-            environment: Its environment variables.
-            kind: Kind under which `agentgyms.processes.workers` counts it.
-
-        Raises:
-            WorkerLost: It did not start, or sent no first line before the timeout.
-        """
+        """Start `command`; raise `WorkerLost` if there is no first line within `limit_s`."""
         self.limit_s = limit_s
         self._name, self._kind = " ".join(command[:2]), kind
         # Unbuffered files have no locks, which another thread may hold when this process is forked.
@@ -105,10 +95,7 @@ class Child:
         return self._process.poll()
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a request and return the response.
-
-        Raises `WorkerLost` if the child died, timed out or reported an error; it is terminated.
-        """
+        """Return the response; if there is none or an error, end the child with `WorkerLost`."""
         answer = self._exchange(json.dumps(request))
         if "error" in answer:
             self.close("lost")
@@ -158,7 +145,6 @@ class Child:
         return line
 
     def _end_and_explain(self, timed_out: bool) -> str:
-        """Kill the child and return the error message."""
         self._process.kill()
         code = self._process.wait()
         self._stderr.seek(0, 2)
@@ -182,11 +168,7 @@ class Child:
         _running.discard(self)
 
     def close(self, how: workers.End = "closed") -> None:
-        """Terminate the child; a second call does nothing.
-
-        Args:
-            how: The reason, for the counts of `agentgyms.processes.workers`.
-        """
+        """Terminate the child for the reason `how`; a second call does nothing."""
         if self._stderr.closed:
             return
         process = self._process

@@ -18,11 +18,7 @@ _LOOK_S: Final = 1.0
 
 
 class Stop:
-    """A stop that a signal sets and the main thread waits for.
-
-    No `threading.Event`: a handler that comes while the main thread holds the event's lock would
-    wait for that lock for ever.
-    """
+    """A stop that a signal sets; in its handler, a `threading.Event`'s lock could hang for ever."""
 
     def __init__(self) -> None:
         self.is_set = False
@@ -67,11 +63,7 @@ def stop_at_signal() -> Stop:
 
 
 def run_until_signal(work: Callable[[], object], clean_up: Callable[[], object]) -> None:
-    """Work until it ends or a signal comes, and clean up.
-
-    After a signal the process ends, whatever the work waits for: a read of standard input, which
-    nothing ends, is left behind.
-    """
+    """Work until it ends or a signal comes, and clean up; a blocked read is left behind."""
     stop, failed = stop_at_signal(), []
 
     def run() -> None:

@@ -1,8 +1,4 @@
-"""Counts of worker processes of engines: started, recycled, lost, alive.
-
-Code that starts or ends a worker calls `started` or `ended`. Servers report the counts; nothing
-depends on them.
-"""
+"""Counts of worker processes of engines, for servers' metrics: started, recycled, lost, alive."""
 
 from __future__ import annotations
 
@@ -16,10 +12,7 @@ End = Literal["closed", "recycled", "lost"]
 
 @dataclass(slots=True)
 class Count:
-    """Counts of workers of one kind since this process started; `alive` is the number running now.
-
-    `recycled` were replaced after a fixed amount of use; `lost` died, hung or broke the protocol.
-    """
+    """Counts of one kind of worker; `recycled` ones had done enough, `lost` ones died or hung."""
 
     starts: int = 0
     recycled: int = 0
@@ -40,10 +33,7 @@ def started(kind: str) -> None:
 
 
 def ended(kind: str, how: End = "closed") -> None:
-    """Count the end of a started worker.
-
-    `how` is `closed` if it was not needed any more, `recycled` or `lost`.
-    """
+    """Count the end of a started worker; `closed` means that it was not needed any more."""
     with _lock:
         count = _counts.setdefault(kind, Count())
         count.alive = max(count.alive - 1, 0)
@@ -61,7 +51,6 @@ def counts() -> dict[str, Count]:
 
 
 def _reset_after_fork() -> None:
-    """Clear the counts in a forked child: it has no workers."""
     global _lock
     _lock = threading.Lock()
     _counts.clear()

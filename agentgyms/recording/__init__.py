@@ -1,8 +1,4 @@
-"""Recordings of episodes: made turn by turn, written as JSON lines, replayed and verified.
-
-Takes an environment and whoever plays it; returns files (`recorder`), and reads them back
-(`recording_format`).
-"""
+"""Recordings of episodes: written turn by turn and replayed (`recorder`), as JSON lines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Records episodes turn by turn and replays them with verification.
-
-The format is in `agentgyms.recording.recording_format`.
-"""
+"""Records episodes turn by turn and replays them; for the format see `recording_format`."""
 
 from __future__ import annotations
 
@@ -89,15 +86,15 @@ def recorded_arguments(env: TextEnv) -> dict[str, Any]:
 
 
 class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
-    """Writes every episode of an environment to a file, turn by turn.
+    """Writes every episode of an environment to a file, turn by turn, from its reset without gaps.
 
-    An episode is recorded from its reset, without gaps: after a `restore` to another state every
-    step raises until the next reset. An episode without a turn is not written.
+    After a `restore` to another state every step raises until the next reset. An episode without a
+    turn is not written.
 
     Args:
         env: An agentgyms environment made by `gymnasium.make`.
-        path: The file; episodes are appended. A last line that was cut off, by a kill or a full
-            disk, is taken away first; a file that is no recording is refused with `BadOption`.
+        path: The file; episodes are appended, once a last line that was cut off is taken away. A
+            file that is no recording is refused with `BadOption`.
         **provenance: Further provenance, such as the agent's name.
     """
 
@@ -124,10 +121,7 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         return observation, info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Step, and write the turn.
-
-        Raises `CallerError` if the environment is not in the state of the last recorded line.
-        """
+        """Step, and write the turn; raise `CallerError` if the last line has another state."""
         self._check_continues()
         observation, reward, terminated, truncated, info = self.env.step(action)
         reward = float(reward)
@@ -177,7 +171,7 @@ def _opened(path: Path) -> AppendedFile:
 
 
 def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) -> int:
-    """Replay a recording and compare every turn.
+    """Replay a recording and compare every turn; return the number of equal turns, with the reset.
 
     A recording may come from anyone. It decides neither where an environment connects, nor what it
     reads, runs or imports: these arguments, and ids of the form `module:id`, are the caller's.
@@ -186,9 +180,6 @@ def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) ->
         recording: The episode.
         env_id: The environment, instead of the recorded one.
         **kwargs: Arguments of `gymnasium.make` that override the recorded ones, such as `url`.
-
-    Returns:
-        The number of equal turns, the reset included.
 
     Raises:
         ReplayMismatch: A turn differs; the message names the turn and the field.
@@ -210,11 +201,7 @@ def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) ->
 def replay_in(
     env: gym.Env[Any, str], recording: Recording, fields: Sequence[str] = COMPARED
 ) -> int:
-    """Replay a recording in an environment that is open; return the number of equal turns.
-
-    The reset counts. `fields` of `info` are compared beside observation, reward and ends; a
-    `ReplayMismatch` names turn and field.
-    """
+    """Replay in an open environment, with `fields` of `info`; return the number of equal turns."""
     header = recording.header
     observation, info = env.reset(seed=header["seed"], options=header["options"])
     replayed = RecordedTurn(0, "", observation, 0.0, False, False, info)

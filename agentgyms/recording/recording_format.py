@@ -1,7 +1,6 @@
-"""The file format of recordings: episodes as JSON lines.
+"""Recordings as JSON lines: for each episode a header, the reset (turn 0), and a line per turn.
 
-An episode is a header line, a line for the reset (turn 0), and a line per turn. A file may hold
-several episodes. Only the header's `provenance` depends on when or where it was recorded.
+Only the header's `provenance` depends on when or where it was recorded.
 """
 
 from __future__ import annotations
@@ -89,11 +88,10 @@ def turn_line(turn: RecordedTurn) -> str:
 
 
 def read(path: str | Path) -> list[Recording]:
-    """Return the episodes of a file.
+    """Return the episodes of a file; a last line that was cut off is left out with a warning.
 
-    A last line that was cut off, by a kill or a full disk, is left out with a warning. Raises
-    `DataMissing` if the file does not exist, and `DataCorrupt` if there is no episode or another
-    line, which the message names, is invalid.
+    Raises `DataMissing` if the file does not exist, and `DataCorrupt` if there is no episode or
+    another line, which the message names, is invalid.
     """
     if Path(path).is_char_device():  # it may never end
         raise DataCorrupt(f"{path} is a device: expected a recording, JSON lines")
@@ -118,10 +116,7 @@ def read(path: str | Path) -> list[Recording]:
 
 
 def recordings_in(path: Path) -> list[Path]:
-    """Return the recordings in a folder and in those below it; a file is returned as it is.
-
-    Raises `DataMissing` if the folder has none.
-    """
+    """Return the recordings in and below a folder, or the file; `DataMissing` if there is none."""
     if not path.is_dir():
         return [path]
     found = [file for file in users_files.files_below(path) if _is_recording(file)]
@@ -141,11 +136,7 @@ def _is_recording(file: Path) -> bool:
 
 
 class _Bounded:
-    """A recording that may be a stranger's, as `users_files.lines_of` reads it.
-
-    Attributes:
-        is_cut: Whether the last line that was read has no end.
-    """
+    """A recording that may be a stranger's; `is_cut` if the last line that was read has no end."""
 
     def __init__(self, file: BufferedReader, name: str) -> None:
         self._file, self._name = file, name
@@ -202,11 +193,7 @@ def is_header(line: str | bytes) -> bool:
 
 
 def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
-    """Yield the episodes in `lines`; `name` is the file's in a `DataCorrupt`.
-
-    It is raised for an invalid line, and an episode with a header and no turn. Blank lines are
-    skipped.
-    """
+    """Yield episodes; `DataCorrupt` in `name` for an invalid line or an episode without turns."""
     current: Recording | None = None
     for number, line in ((n, line) for n, line in enumerate(lines, 1) if line.strip()):
         try:

@@ -1,7 +1,4 @@
-"""Checks somebody else's recording: it may name environments in this process, and nothing else.
-
-A recording decides neither where an environment connects, nor what it reads, runs or imports.
-"""
+"""Checks a stranger's recording: it decides nothing but an environment, made in this process."""
 
 from __future__ import annotations
 
@@ -45,9 +42,8 @@ def check_arguments(maker: Any, recorded: Mapping[str, Any]) -> None:
 def make_here(env_id: str, recorded: Mapping[str, Any]) -> TextEnv:
     """Return a recorded environment, made in this process whatever addresses are set.
 
-    The recorded arguments may cost as much as those of servers' clients. Raises `BadOption` if it
-    would import or read something, costs too much or cannot be made, `AgentGymsError` if its data
-    or engine is missing here.
+    Raises `BadOption` if it would import or read something, costs more than a client of a server
+    may or cannot be made. Raises `AgentGymsError` if its data or engine is missing here.
     """
     found, registered = find_maker(check_id(env_id))
     if not inspect.isclass(found):

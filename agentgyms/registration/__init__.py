@@ -1,7 +1,7 @@
 """Ids of environments, and what is made from them: one environment, a vector, a group.
 
 Takes an id and keyword arguments; returns Gymnasium environments (`ids`), in this process or on
-servers, and groups of environments that start in one state (`group`).
+servers, and groups that start in one state (`group`).
 """
 
 from __future__ import annotations

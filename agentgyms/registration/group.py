@@ -18,10 +18,9 @@ StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
 class GroupEnv:
     """n environments for n rollouts of one task, as group-relative estimators need them.
 
-    The first member starts the episode, the others take over its state: directly if they are in
-    this process, else as a snapshot. Every reset checks that the initial states are equal. What
-    chance decides in later turns each member draws on its own. Each of `envs` is a complete
-    environment that may also be stepped alone.
+    The first member starts the episode, the others take over its state, which every reset checks.
+    What chance decides later each member draws on its own. Each of `envs` may also be stepped
+    alone.
     """
 
     def __init__(self, env_id: str, group_size: int, **kwargs: Any) -> None:
@@ -33,20 +32,12 @@ class GroupEnv:
         self.envs = [_make(self._env_id, **kwargs) for _ in range(group_size)]
 
     def __len__(self) -> int:
-        """Return the number of members."""
         return len(self.envs)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[list[Observation], list[dict[str, Any]]]:
-        """Put all members into the same initial state.
-
-        Returns:
-            The observations and infos of the members.
-
-        Raises:
-            GroupMismatch: A member reached another state.
-        """
+        """Put all members into one initial state; raise `GroupMismatch` if one reached another."""
         first, *others = self.envs
         observation, info = first.reset(seed=seed, options=options)
         self._last_reset = seed, options, (observation, dict(info))
@@ -66,13 +57,10 @@ class GroupEnv:
         return observations, infos
 
     def step(self, actions: Sequence[str | None]) -> list[StepResult | None]:
-        """Take one turn in each member whose action is not None.
+        """Take one turn in each member whose action is not None; `BadOption` for a wrong number.
 
-        Members that wait for something, such as a server or a model, run in parallel threads. If
-        a member raises an error, other members may have taken their turn.
-
-        Raises:
-            BadOption: The number of actions is not the group's size.
+        Members that wait for something, such as a server or a model, run in parallel threads. If a
+        member raises an error, other members may have taken their turn.
         """
         if len(actions) != len(self.envs):
             raise BadOption(
@@ -89,13 +77,10 @@ class GroupEnv:
                 raise
 
     def begin_again(self, member: int) -> Start:
-        """Replace a member by a new environment, reset as the group was.
+        """Replace a member by a new environment, reset as the group was; return its first state.
 
-        Return its observation and info.
-
-        Its state is checked as at `reset`; in a group of one there is nothing to check. Raises
-        `BadOption` if the group was reset without a seed, `GroupMismatch` if the seed leads to
-        another state.
+        The state is checked as at `reset`, unless the group has one member. Raises `BadOption` if
+        the group was reset without a seed, `GroupMismatch` if the seed leads to another state.
         """
         if self._last_reset is None or self._last_reset[0] is None:
             raise BadOption("a member begins again only after a reset of the group with a seed")
@@ -115,11 +100,9 @@ class GroupEnv:
             env.close()
 
     def __enter__(self) -> GroupEnv:
-        """Return the group itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close all members."""
         self.close()
 
 
@@ -128,7 +111,6 @@ def _step(env: TextEnv, action: str | None) -> StepResult | None:
 
 
 def _check_start(index: int, member: Start, first: Start) -> None:
-    """Raise `GroupMismatch` unless a member starts as the first one does."""
     (observation, info), (expected, expected_info) = member, first
     for key in ("state_key", "admissible_actions"):
         if info[key] != expected_info[key]:

@@ -51,9 +51,8 @@ _SERVER_ARGUMENTS: Final = ("url", "token")
 class _Spec(EnvSpec):
     """A spec whose vector entry point is there only where a call of `make_vec` wants it.
 
-    `gymnasium.make_vec` takes a vector entry point wherever there is one, and then refuses
-    `wrappers` and `vector_kwargs`. Before it looks, it replaces the spec's `kwargs` by those of the
-    call added to them; `_before` remembers them.
+    `make_vec` takes one wherever there is one, and then refuses `wrappers` and `vector_kwargs`.
+    Before it looks, it adds the call's `kwargs` to the spec's, which `_before` remembers.
     """
 
     _before: dict[str, Any]
@@ -90,11 +89,7 @@ def register_all() -> None:
 
 
 def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs: Any) -> TextEnv:
-    """Return the environment: in this process, or on the servers at `url`.
-
-    Without `url`, the variable `AGENTGYMS_<NAME>_URL` (such as `AGENTGYMS_ALFWORLD_URL`) is read;
-    it may hold several addresses separated by commas.
-    """
+    """Make the environment here, or at `url`, else `AGENTGYMS_<NAME>_URL` (commas part several)."""
     url = url or url_from_environment(env_id)
     if url:
         from agentgyms.remote import RemoteEnv
@@ -110,10 +105,7 @@ def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs
 
 
 class _RenderModes(list[str]):
-    """Modes of rendering; Gymnasium itself makes `human` and those that end in `_list`.
-
-    All others count as known, so that the environment refuses a wrong one by name.
-    """
+    """Modes of rendering; unknown ones count as known, so that the environment refuses them."""
 
     def __contains__(self, mode: object) -> bool:
         made = isinstance(mode, str) and (mode == "human" or mode.endswith("_list"))
@@ -156,9 +148,8 @@ def full_id(env_id: str) -> str:
     """Return the id of an environment as `gymnasium.make` takes it.
 
     `env_id` is `ALFWorld`, `alfworld-v0`, `agentgyms/ALFWorld-v0`, another registered id, or
-    `module:namespace/Name-v0`; the module is imported, also from the current folder.
-
-    Raises `BadOption` with the ids that there are, `ImportError` if the module cannot be imported.
+    `module:namespace/Name-v0`; the module is imported, also from the current folder. Raises
+    `BadOption` with the ids that there are, `ImportError` if the module cannot be imported.
     """
     module, _, name = env_id.rpartition(":")
     if module:
@@ -188,8 +179,8 @@ def short_name(env_id: str) -> str:
 def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return the maker of an environment, and the arguments that it is registered with.
 
-    It is a class of `TextEnv`, or a function that may make one. For `env_id` see `full_id`. Raises
-    `BadOption` if there is no such id, or its class is no `TextEnv`.
+    It is a class of `TextEnv`, or a function that may make one; else, or without such an id (see
+    `full_id`), `BadOption` is raised.
     """
     from agentgyms.core.env import TextEnv
 
@@ -205,10 +196,7 @@ def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
 
 
 def made(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
-    """Return `gymnasium.make(env_id, **kwargs)`.
-
-    Raises `BadOption` with the nearest name for an argument that the environment does not take.
-    """
+    """Return `gymnasium.make(env_id, **kwargs)`; raise `BadOption` for an unknown argument."""
     try:
         return gym.make(env_id, **kwargs)
     except TypeError as e:
@@ -221,11 +209,7 @@ def made(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
 
 
 def make_text_env(env_id: str, **kwargs: Any) -> gym.Env[Any, str]:
-    """Return `gymnasium.make(full_id(env_id), **kwargs)`.
-
-    Raises `BadOption` for an unknown argument and for an environment that is none for language
-    agents.
-    """
+    """Return `gymnasium.make(full_id(env_id), **kwargs)`; `BadOption` if it is no `TextEnv`."""
     from agentgyms.core.env import TextEnv
 
     env = made(full_id(env_id), kwargs)

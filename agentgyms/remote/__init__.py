@@ -1,8 +1,7 @@
 """Environments on a server or in a Ray actor, with the same interface as local ones.
 
 Takes an id and addresses; returns environments (`env`, `vector`). A lost connection is retried, a
-lost session is played again on another server (`recovery`). `protocol` is what is sent. A transport
-is imported when it is used.
+lost session is played again on another server (`recovery`). `protocol` is what is sent.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ def call_in_batches(
 ) -> dict[int, Any]:
     """Call the operation (`step`, ...) of many sessions, with one request per server.
 
-    Leases, calls and results are by member; members without a call are left out. A result is the
-    content of the reply or the exception that its error stands for.
+    All mappings are by member. A result is a reply's content or the exception of its error.
     """
     groups: dict[Endpoint, list[int]] = {}
     for i in items:
@@ -56,10 +55,7 @@ def _read(item: BatchItem, lease: Lease, reply: Any) -> Any:
 
 
 def take_all(results: Mapping[int, Any], take: Callable[[int, Any], None]) -> None:
-    """Pass each result to `take`, then raise the first error.
-
-    So the state of every member without an error is kept.
-    """
+    """Pass each result to `take`, then raise the first error: the states of all others are kept."""
     failures: list[Exception] = []
     for i, result in results.items():
         if isinstance(result, Exception):

@@ -13,21 +13,12 @@ _PATH = "/v1/sessions/"
 class BegunSession:
     """Takes the turns of a running episode; whoever opened the session resets and closes it.
 
-    Args:
-        env_id: The id of the environment on the server.
-        address: The session's address, such as `http://127.0.0.1:8001/v1/sessions/ID`; the token is
-            in `AGENTGYMS_TOKEN`.
-
-    Raises:
-        BadOption: The address is none of a session, the server serves another environment, or the
-            episode has not begun or is over.
-        SessionLost: The server has no such session.
-        ServerUnavailable: The server does not answer.
-        Unauthorized: The token is missing or wrong.
+    The token is in `AGENTGYMS_TOKEN`. Raises `BadOption` for an address that is none of a session,
+    for another environment, and if no episode runs; else as `RemoteEnv` does, and `SessionLost` if
+    the server has no such session.
     """
 
     def __init__(self, env_id: str, address: str) -> None:
-        """Read where the session stands."""
         url, separator, session_id = address.partition(_PATH)
         if not separator or not session_id or "/" in session_id:
             raise BadOption(

@@ -48,9 +48,7 @@ class CannotRebuild(SessionLost):
 class Connection:
     """The servers of one environment, at one address or several.
 
-    `token` None takes the variable `AGENTGYMS_TOKEN`. Without a `transport` each address gets a
-    pool of connections. Raises `BadOption` without an address, for a token that cannot be sent, and
-    for a wrong `patience`.
+    Raises `BadOption` without an address, for a token that cannot be sent, or a wrong `patience`.
     """
 
     def __init__(
@@ -95,10 +93,8 @@ class Connection:
     def open(self, kwargs: dict[str, Any]) -> Lease:
         """Open a session on the next server in round-robin order that has a place.
 
-        Raises:
-            BadOption: An argument cannot travel, or a server serves another environment.
-            ServerFull: All servers that reply were full for `patience.full_s` seconds.
-            ServerUnavailable: No server replies.
+        Raises `BadOption` if an argument cannot travel or a server has another environment,
+        `ServerFull` after `patience.full_s` seconds, `ServerUnavailable` if no server replies.
         """
         _check_arguments(kwargs)
         return self.when_there_is_room(lambda: self._open_somewhere(kwargs))

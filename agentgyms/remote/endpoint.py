@@ -36,10 +36,7 @@ _SERVER_ERRORS: Final = (ServerFull, ServerUnavailable, SessionLost, Unauthorize
 
 
 class NoAnswer(ServerUnavailable):
-    """No server answers at an address.
-
-    `tried` says where, why and how long, `remedy` what to do.
-    """
+    """No server answers: `tried` says where, why and how long, `remedy` what to do."""
 
     def __init__(self, tried: str, remedy: str) -> None:
         super().__init__(f"no server answers at {tried}; {remedy}")
@@ -51,10 +48,9 @@ class UnreadableReply(ServerUnavailable):
 
 
 class Endpoint:
-    """One address, for which an environment's server is expected.
+    """One address, for which an environment's server is expected; `BadOption` if it is none.
 
-    The transport is closed by its owner. `self.url` has no user name and password. Raises
-    `BadOption` if `url` is no address.
+    The transport is closed by its owner. `self.url` has no user name and password.
     """
 
     def __init__(
@@ -95,10 +91,7 @@ class Endpoint:
         return twin
 
     def greet(self) -> None:
-        """Check that the server serves the environment, once.
-
-        Raise `BadOption` if it serves another.
-        """
+        """Check, once, that the server serves the environment; raise `BadOption` if not."""
         if self._limits is not None:
             return
         info = self.read(messages.Info, self.call("GET", "/v1/info"))
@@ -112,10 +105,8 @@ class Endpoint:
     def call(self, method: str, path: str, message: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON value of the server's reply; without a reply the request is sent again.
 
-        Raises:
-            ServerUnavailable: No attempt got a reply, or it is not the protocol's.
-            BadRequest: The message is longer than the server takes.
-            Exception: The server's own error, as its class.
+        Raises the server's own error as its class, `BadRequest` if the message is too long for it,
+        `ServerUnavailable` if no attempt got a reply of the protocol.
         """
         return self._ask(
             method, path, None if message is None else serialization.dumps(message).encode()
@@ -162,11 +153,7 @@ class Endpoint:
             )
 
     def read(self, kind: type[framing.M], value: Any) -> framing.M:
-        """Return the message that a reply holds.
-
-        Raises:
-            UnreadableReply: It holds none.
-        """
+        """Return the message that a reply holds; raise `UnreadableReply` if it holds none."""
         with self.reading():
             return framing.read_reply(kind, value, "reply")
 
@@ -277,7 +264,6 @@ class Endpoint:
 
 
 def _without_account(address: str) -> str:
-    """Return an address without the name and password in it."""
     scheme, slashes, rest = address.partition("://")
     place, slash, path = rest.partition("/")
     return f"{scheme}{slashes}{place.rpartition('@')[2]}{slash}{path}"

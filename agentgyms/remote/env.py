@@ -70,7 +70,6 @@ class RemoteEnv(TextEnv):
         patience: Patience | Mapping[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Open a session."""
         connection = Connection(env_id, url, token, transport, patience)
         try:
             lease = connection.open(kwargs)
@@ -83,10 +82,7 @@ class RemoteEnv(TextEnv):
     def adopt(
         cls, connection: Connection, lease: Lease, kwargs: dict[str, Any], *, shared: bool
     ) -> Self:
-        """Return an environment that uses a session opened with `kwargs`.
-
-        If the connection is `shared`, others use it too and close it.
-        """
+        """Return an environment in an open session; others close a `shared` connection."""
         env = cls.__new__(cls, connection.env_id, **kwargs)
         env._attach(connection, lease, shared=shared)
         return env
@@ -127,8 +123,7 @@ class RemoteEnv(TextEnv):
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of each expert, from `info["oracle"]`.
 
-        Raises:
-            BadOption: The environment was made without `oracle=True`, or no episode has begun.
+        Raises `BadOption` without `oracle=True` or an episode.
         """
         oracle = self._episode.last.info.get("oracle") if self._episode else None
         if oracle is None:
@@ -169,11 +164,7 @@ class RemoteEnv(TextEnv):
         return self._plan(seed, options)
 
     def prepare_step(self, action: Any) -> snapshots.Episode:
-        """Return the episode in which the action is taken; then `record` it with the result.
-
-        Raises as `step` does: `ResetNeeded` out of an episode, `TypeError` for an action that is no
-        string.
-        """
+        """Return the episode of an action, or raise as `step`; then `record` the result."""
         return self._episode_for(action)
 
     def record(self, episode: snapshots.Episode, last: snapshots.Last) -> None:
@@ -183,13 +174,7 @@ class RemoteEnv(TextEnv):
     # --- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return the whole state of the episode and of `np_random`.
-
-        A local environment reads it too.
-
-        Raises:
-            ResetNeeded: No episode has begun.
-        """
+        """Return a snapshot, also for a local environment; `ResetNeeded` before an episode."""
         if self._episode is None:
             raise ResetNeeded("snapshot was called before the first reset: call reset() first")
         return snapshots.with_generator(
@@ -291,10 +276,7 @@ class RemoteEnv(TextEnv):
         return self._held[0] if self._held else None
 
     def hold(self, lease: Lease) -> None:
-        """Use another session in place of a lost one.
-
-        Raises `CannotRebuild` if its environment is another one.
-        """
+        """Use another session for a lost one; `CannotRebuild` if its environment is another."""
         if lease.description != self._description:
             lease.dismiss()
             raise CannotRebuild(

@@ -63,10 +63,7 @@ class Lease:
 
     @classmethod
     def take(cls, endpoint: Endpoint, value: Any) -> Self:
-        """Return the session that a server has opened.
-
-        Raises `UnreadableReply` for any other reply, and closes the session that it names.
-        """
+        """Return the session that a server opened; else close it and raise `UnreadableReply`."""
         try:
             opened = endpoint.read(messages.Opened, value)
             description = endpoint.read(messages.Description, opened.environment)
@@ -97,10 +94,7 @@ class Lease:
         return {"action": action, "turn": turn, "episode": self.episode}
 
     def take_state(self, value: Any) -> snapshots.Last:
-        """Return the state in a reply to `reset` or `restore`.
-
-        `SessionLost` if it answers another request.
-        """
+        """Return the state in a reply; `SessionLost` if it answers another request."""
         state = self.endpoint.read(messages.State, value)
         with self.endpoint.reading():
             observation = serialization.decode_observation(state.observation)
@@ -110,10 +104,7 @@ class Lease:
         return snapshots.Last(observation, info, state.terminated, state.truncated)
 
     def take_step(self, value: Any, turn: int) -> Step:
-        """Return the content of the reply to a turn's step.
-
-        `SessionLost` if it answers another request.
-        """
+        """Return the step in a reply; `SessionLost` if it answers another request."""
         with self.endpoint.reading():
             taken = framing.read_reply(messages.Turn, value, "reply")
             observation = serialization.decode_observation(taken.observation)

@@ -1,8 +1,4 @@
-"""Environments in the actors of a Ray cluster: the address `ray://16`, and its transport.
-
-An actor answers the requests that a server answers over HTTP, so sessions, batches, retries and
-recovery are those of every `RemoteEnv`. Ray restarts a lost actor, on another node if need be.
-"""
+"""Environments in actors of a Ray cluster, at `ray://16`, which answer the requests of a server."""
 
 from __future__ import annotations
 
@@ -49,8 +45,7 @@ class Actor(Protocol):
 class RayTransport:
     """Requests to one actor, which Ray may still be starting, from any number of threads.
 
-    Requests that wait while the actor is busy travel in one message. While Ray restarts a lost
-    actor, requests fail at once, so that their episodes go on in other actors.
+    Those that wait travel in one message. While Ray restarts a lost actor, they fail at once.
     """
 
     def __init__(self, actor: Actor) -> None:
@@ -158,9 +153,8 @@ class RayTransport:
 def transports(url: str, env_id: str) -> dict[str, RayTransport]:
     """Return the transports to the actors of `ray://N` or `ray://N?cpus=C&sessions=S`, by address.
 
-    See `Place`. The actors are started if need be; a process gets the same ones again. They end
-    with it, or with `ray.shutdown()`. Raises `BadOption` for another address,
-    `DependencyNotInstalled` without Ray.
+    A process starts them once; they end with it, or with `ray.shutdown()`. Raises `BadOption` for
+    another address, `DependencyNotInstalled` without Ray.
     """
     place = read_address(url)
     try:

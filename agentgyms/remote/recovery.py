@@ -53,10 +53,7 @@ def can_go_on(error: object) -> bool:
 
 
 def rebuild(connection: Connection, kwargs: dict[str, Any], episode: Episode | None) -> Lease:
-    """Open a session and play `episode` in it, to the turn that it has reached.
-
-    Raises `CannotRebuild` if this leads to another state.
-    """
+    """Open a session and play `episode` in it; `CannotRebuild` if this leads to another state."""
     lease = connection.open(kwargs)
     if episode is not None:
         try:
@@ -90,10 +87,7 @@ def rebuild_all(
     kwargs: dict[str, Any],
     episodes: Mapping[int, Episode | None],
 ) -> dict[int, Lease | Exception]:
-    """Open sessions and play an episode in each, with one call per server and turn.
-
-    Returns for each key of `episodes` its session, or the error that prevented it.
-    """
+    """Rebuild sessions, one call per server and turn; return each, or its error, by key."""
     try:
         opened = connection.open_many(kwargs, len(episodes))
     except Exception as e:
@@ -109,7 +103,6 @@ def rebuild_all(
 def _replay_all(
     pool: Executor, leases: Mapping[int, Lease], episodes: Mapping[int, Episode]
 ) -> dict[int, Exception]:
-    """Play episodes in new sessions, all together turn by turn; return the errors."""
     failures: dict[int, Exception] = {}
     last: dict[int, Last] = {}
 

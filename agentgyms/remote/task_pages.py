@@ -26,18 +26,14 @@ class LeaseHolder(Protocol):
 
     @property
     def lease(self) -> Lease | None:
-        """The session, None while it is lost.
-
-        `ClosedEnvironmentError` once the environment is closed.
-        """
+        """The session, None while it is lost; `ClosedEnvironmentError` once closed."""
 
 
 class PagedTasks(TaskSet):
     """The tasks of a split with more tasks than one reply holds; pages are fetched when needed.
 
-    Ids are found by bisection. Several threads may use it, also after its environment was closed:
-    then each page opens a session. It closes `connection`, which is for it alone. `first` is the
-    reply that did not hold all tasks.
+    Ids are found by bisection. Threads may use it, also after its environment was closed: then each
+    page opens a session. It closes `connection`, which is for it alone.
     """
 
     def __init__(
@@ -50,7 +46,6 @@ class PagedTasks(TaskSet):
         weakref.finalize(self, connection.close)
 
     def __len__(self) -> int:
-        """Return the number of tasks."""
         return self._total
 
     @overload
@@ -58,18 +53,15 @@ class PagedTasks(TaskSet):
     @overload
     def __getitem__(self, index: slice) -> tuple[str, ...]: ...
     def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
-        """Return the id at `index`."""
         places = range(self._total)[index]
         if isinstance(places, range):
             return tuple(self._at(place).task_id for place in places)
         return self._at(places).task_id
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the ids."""
         return (self._at(place).task_id for place in range(self._total))
 
     def __contains__(self, task_id: object) -> bool:
-        """Return whether the split lists a task of this id."""
         if not isinstance(task_id, str):
             return False
         place = bisect_left(self, task_id)

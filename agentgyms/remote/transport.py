@@ -1,7 +1,6 @@
 """Transports send one request to a server and return its reply: over HTTP, Ray or in this process.
 
-They do not know the protocol. A transport raises `ServerUnavailable` with the reason alone if
-there was no reply; `agentgyms.remote.endpoint` decides whether to try again.
+Without a reply they raise `ServerUnavailable` with the reason; `endpoint` tries again.
 """
 
 from __future__ import annotations
@@ -54,17 +53,10 @@ class Transport(Protocol):
         body: bytes | None,
         timeout_s: tuple[float, float],
     ) -> Reply:
-        """Return the reply to one request.
+        """Return the reply to one request to the whole address `url`.
 
-        Args:
-            method: The HTTP method.
-            url: The whole address.
-            headers: The request's headers.
-            body: The request's body, or None for none.
-            timeout_s: Longest time until connected, and until the reply.
-
-        Raises:
-            ServerUnavailable: There was no reply; the text is the reason.
+        `timeout_s` has the longest time until connected, and until the reply. Raises
+        `ServerUnavailable`, whose text is the reason, if there was no reply.
         """
 
     def clone(self) -> Transport:
@@ -77,9 +69,8 @@ class Transport(Protocol):
 class InProcessTransport:
     """Calls applications in this process, without a socket: for tests, your own among them.
 
-    Args:
-        apps: Flask applications by an address of your choice, such as `{"http://one": app}`.
-            Requests to all other addresses are refused.
+    `apps` has Flask applications by addresses of your choice, such as `{"http://one": app}`;
+    requests to all others are refused.
     """
 
     def __init__(self, apps: Mapping[str, Any]) -> None:

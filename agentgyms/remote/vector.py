@@ -32,22 +32,13 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
 
     Observations, rewards, ends and infos equal those of a `SyncVectorEnv` over local environments,
     seeds included, but a reset or step of all takes one call per server. In the step after an end
-    (mode NEXT_STEP) the resets are one call more. Sessions are spread over the servers.
+    (mode NEXT_STEP) the resets are one call more. Sessions are spread over the servers. Other
+    arguments and errors are those of `RemoteEnv`.
 
     Args:
-        env_id: The id of the environment on the servers.
-        num_envs: How many environments.
-        url: Address of a server, or several of replicas.
-        token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
+        num_envs: The number of environments; `BadOption` unless it is a positive integer.
         autoreset_mode: When a finished environment is reset; with DISABLED, never: call
             `reset(options={"reset_mask": ...})`.
-        transport: Sends the requests; None uses HTTP.
-        patience: How long to wait for a server, also as numbers by their names.
-        **kwargs: Arguments of every environment.
-
-    Raises:
-        BadOption: `num_envs` is not a positive integer.
-        Exception: One of the errors of `RemoteEnv`.
     """
 
     def __init__(
@@ -62,7 +53,6 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         patience: Patience | Mapping[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Open the sessions."""
         self.closed = True  # until there are some: gymnasium 1.1 closes what is collected
         if not isinstance(num_envs, int) or num_envs < 1:
             raise BadOption(f"num_envs must be a positive integer, got {num_envs!r}")
@@ -173,7 +163,6 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     def _reset(
         self, chosen: Iterable[int], seeds: Sequence[int | None], options: dict[str, Any] | None
     ) -> dict[int, dict[str, Any]]:
-        """Reset the chosen environments and return their infos."""
         plans = {i: self.envs[i].prepare_reset(seeds[i], options) for i in chosen}
         items = {
             i: BatchItem(partial(Lease.reset_fields, episode=plan), Lease.take_state)
@@ -194,7 +183,6 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         return infos
 
     def _step(self, chosen: Iterable[int], actions: Sequence[Any]) -> dict[int, Step]:
-        """Step the chosen environments."""
         running = {i: self.envs[i].prepare_step(actions[i]) for i in chosen}
         items = {}
         for i, episode in running.items():
@@ -289,7 +277,6 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
 
 
 def _indices(mask: Any, num_envs: int) -> list[int]:
-    """Return the indices that a reset mask chooses."""
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
         raise TypeError(f"options['reset_mask'] must be a boolean array, got {mask!r:.80}")
     if mask.shape != (num_envs,):

@@ -18,8 +18,7 @@ def batched_infos(
 ) -> dict[str, Any]:
     """Return what Gymnasium's `VectorEnv._add_info` (`add_info`) makes of infos by environment.
 
-    Usually each key has values of one type. These take a tenth of the time here; all others are
-    given to `add_info`. The arrays have length `num_envs`.
+    It is faster where each key has values of one type. The arrays have length `num_envs`.
     """
     columns = _columns(infos, num_envs)
     if columns is not None:

@@ -1,8 +1,8 @@
 """An application on a socket, for every listener of the project.
 
-Takes a WSGI application and an address; serves it with waitress until a signal, and stops without
-losing a reply (`server`). `served` is what an application tells its server, `connection_limits`
-limits what clients may use, `guesses` slows wrong tokens, `cross_site` refuses other sites' pages.
+Takes a WSGI application and an address; serves it until a signal, and stops without losing a reply
+(`server`). `served` is what an application tells its server, `connection_limits` limits clients,
+`guesses` slows wrong tokens, `cross_site` refuses other sites' pages.
 """
 
 from __future__ import annotations

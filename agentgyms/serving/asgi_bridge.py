@@ -32,11 +32,7 @@ class Answered(NamedTuple):
 
 
 class AsgiBridge:
-    """Runs an ASGI application in an event loop of its own, which threads ask.
-
-    The loop's thread is a daemon: what an application does not end is left behind. Answers are
-    whole: none is a stream.
-    """
+    """Runs an ASGI application in a daemon thread's event loop; no answer is a stream."""
 
     def __init__(self, app: AsgiApp) -> None:
         """Start the application; raise `RuntimeError` if it says that it cannot start."""
@@ -58,10 +54,7 @@ class AsgiBridge:
         body: bytes,
         has_left: Callable[[], bool] = lambda: False,
     ) -> Answered:
-        """Return the answer to a request, whatever the application raises.
-
-        Raises `Gone`, and lets the application give up, once the client `has_left`.
-        """
+        """Return the answer, whatever is raised; raise `Gone` once the client `has_left`."""
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},

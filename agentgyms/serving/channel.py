@@ -39,21 +39,14 @@ MOST_QUEUED: Final = 8
 
 
 class Terms(NamedTuple):
-    """The conditions on which a server keeps requests.
-
-    `has_token` decides from the headers whether a client has the token, `max_body_bytes` is the
-    longest body of one that has.
-    """
+    """The conditions for requests: who has the token, by headers, and the longest body of those."""
 
     has_token: Callable[[Mapping[str, str]], bool]
     max_body_bytes: int
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
-    """Reads a request; numbers and addresses that Python refuses are the client's mistake.
-
-    `met` is called as soon as the head shows that the client has the token.
-    """
+    """Reads a request; `met` is called as soon as its head shows that the client has the token."""
 
     def __init__(self, adj: Any, terms: Terms, met: Callable[[], None]) -> None:
         super().__init__(adj)
@@ -94,10 +87,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
 
 
 class _Body(OverflowableBuffer):  # type: ignore[misc]
-    """Keeps a body if it is not too long, else its length alone.
-
-    The application refuses a long one by its length, or because the client has no token.
-    """
+    """Keeps a body, or only the length of one that is too long, by which it is refused."""
 
     def __init__(self, most: int) -> None:
         super().__init__(IN_MEMORY)
@@ -144,10 +134,7 @@ class _OnePacket(Task):  # type: ignore[misc]  # waitress has no types
 
 
 class _Request(_OnePacket, WSGITask):  # type: ignore[misc]
-    """A request that the application answers."""
-
     def get_environment(self) -> dict[str, Any]:
-        """Return the request's WSGI environment; it tells whether the client is still there."""
         environ: dict[str, Any] = super().get_environment()
         environ[LEFT_FOR_S] = self.channel.left_for_s
         return environ
@@ -165,17 +152,16 @@ class _Parts(list[bytes]):
         self.server = channel.server
 
     def write_soon(self, data: bytes) -> None:
-        """Keep a part."""
         self.append(data)
 
 
 class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     """A connection that holds little, whatever its client sends and does not read.
 
-    Its replies have the head and the beginning of the body in one write. A request is answered when
-    the reply before it has been sent. More than `MOST_QUEUED` requests waiting end the connection.
-    `guesses` decides how late a wrong token is answered. `known`: a request on it had the token;
-    `left_at`: when the client left, on the monotonic clock.
+    Head and beginning of a body are one write, and a request waits until the reply before it is
+    sent. More than `MOST_QUEUED` waiting requests end the connection. `guesses` delays wrong
+    tokens. `known`: a request had the token; `left_at`: when the client left, on the monotonic
+    clock.
     """
 
     task_class, error_task_class = _Request, _ErrorReply
@@ -211,10 +197,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         super().service()
 
     def drop(self) -> None:
-        """Close the connection at once, in the thread that owns the connections.
-
-        `will_close` would wait until the client reads.
-        """
+        """Close at once, in the thread that owns it; `will_close` would wait for a reader."""
         self.will_close = True
         with self.requests_lock:
             del self.requests[1:]

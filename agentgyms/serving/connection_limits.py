@@ -29,11 +29,9 @@ _PAUSE_S: Final = 0.05
 class ConnectionLimiter:
     """Closes connections that are stalled, hold too much, or are too many (`most`).
 
-    A request takes no thread before it is complete, but its connection counts. A connection whose
-    request is not complete within `request_s`, from its first byte or the connection's beginning,
-    is closed, and so is one whose reply is not read for as long. Near the limit, the connections
-    idle longest are closed: their clients connect again for the next request. `channels` are all
-    the server's open files.
+    A request must be complete within `request_s` of its first byte or the connection's beginning,
+    and its reply be read within as long. Near the limit, the connections idle longest are closed:
+    their clients connect again. `channels` are all the server's open files.
     """
 
     def __init__(self, channels: Mapping[int, Any], most: int, request_s: float) -> None:
@@ -73,18 +71,12 @@ class ConnectionLimiter:
         self._close_idle(len(self._channels) - int(_ROOMY * self._most))
 
     def free_files(self) -> None:
-        """Close idle connections when this process may open no more files; wait if there are none.
-
-        Called by the same thread, when it cannot accept a connection.
-        """
+        """Close idle connections when no more files may be opened; wait if there are none."""
         if not self._close_idle(_FREED_AT_A_TIME):
             time.sleep(_PAUSE_S)  # the connection that waits would wake up the thread at once
 
     def _close_idle(self, most: int) -> int:
-        """Close the connections idle longest; return their number.
-
-        A new one gets time for its request: else many clients would keep each other out.
-        """
+        """Close the connections idle longest, but none that is new; return their number."""
         begun = time.time() - _SILENT_S
         idle = [
             c
@@ -123,9 +115,8 @@ def _last_activity(connection: Any) -> float:
 class LatestFirst:
     """A condition on a lock, as `threading.Condition`, that wakes the last thread to wait.
 
-    So no more threads work than are needed. With threads in turn, each would fill its own cache of
-    the C library, and a server's memory would grow for thousands of requests. The caller of each
-    method holds the lock.
+    With threads in turn, each would fill its own cache of the C library, and memory would grow for
+    thousands of requests. The caller of each method holds the lock.
     """
 
     def __init__(self, lock: Lock) -> None:

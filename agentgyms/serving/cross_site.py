@@ -26,11 +26,9 @@ _READABLE: Final = f"{framing.PROTOCOL_HEADER}, Retry-After, Server-Timing"
 
 
 class AllowedOrigins:
-    """The sites whose pages may use this server (cross-origin resource sharing).
+    """The sites whose pages may use this server (CORS); `BadOption` for what is no origin.
 
     Pages send the token themselves; the cookie of the page `/play` is never sent by other sites.
-    Raises `BadOption` unless each origin is a scheme and a host, with a port where it is not the
-    scheme's.
     """
 
     def __init__(self, origins: Iterable[str]) -> None:
@@ -69,9 +67,8 @@ def _check_origin(origin: str) -> str:
 class OwnNames:
     """The names, in any case, at which a server without a token answers.
 
-    A site whose name is made to resolve to this server (DNS rebinding) has the same origin as the
-    server, but another name: only addresses, `localhost`, names without a dot and the given ones
-    are taken for this server's.
+    Against DNS rebinding: a site whose name resolves to this server has the same origin but another
+    name. Only addresses, `localhost`, names without a dot and the given ones are this server's.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -79,10 +76,7 @@ class OwnNames:
         self._has = lru_cache(_MOST_KEPT)(self._includes)  # reading an address takes a while
 
     def mistake(self, request: Request, *, may_be_foreign: bool = False) -> str:
-        """Return why a page of another site may have sent a request; "" if none has.
-
-        With `may_be_foreign`, the site in `Origin` is an allowed one.
-        """
+        """Return why a page of another site may have sent a request, or ""."""
         # Browsers name a host; it may be another site's.
         host = request.environ.get("HTTP_HOST")
         if host is not None and not self._has(f"//{host}"):
@@ -98,18 +92,13 @@ class OwnNames:
         return ""
 
     def _is_foreign(self, request: Request) -> bool:
-        """Return whether a page that is not of this server made this request.
-
-        Browsers name the page's site in `Origin` wherever a request may change something; other
-        clients send none.
-        """
+        """Return whether `Origin`, which only browsers send, names another site."""
         origin = request.environ.get("HTTP_ORIGIN")
         if origin is None:
             return False
         return not self._has(origin) or urlsplit(origin).netloc != request.host
 
     def _includes(self, address: str) -> bool:
-        """Return whether the host of an address is one of the names."""
         try:
             name = urlsplit(address).hostname or "."
         except ValueError:

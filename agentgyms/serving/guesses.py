@@ -20,10 +20,7 @@ _SUBNET_BITS: Final = 64  # what one client of IPv6 has to itself
 
 
 class Guesses:
-    """Counts recent wrong tokens by address; threads share it.
-
-    The clock is monotonic, in seconds.
-    """
+    """Counts recent wrong tokens by address; threads share it. The clock is monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

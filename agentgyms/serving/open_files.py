@@ -38,10 +38,7 @@ def allow_sessions(most: int, files_each: int) -> None:
 
 
 def connection_limit(most_sessions: int, files_each: int) -> int:
-    """Return how many connections may be open, so that files are left for the sessions.
-
-    If this process may open too few for all, connections get half of them at least.
-    """
+    """Return how many connections may be open; at least half of the files if there are too few."""
     wanted = _connections(most_sessions)
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:

@@ -20,10 +20,7 @@ gone, in seconds; -inf if it is there."""
 
 
 class Clients(Protocol):
-    """The clients that may be connected at a time, and the seconds for which one may be silent.
-
-    `files_each` counts the files of a client's session, beside its connection.
-    """
+    """Limits of clients: how many, each one's files beside its connection, seconds of silence."""
 
     files_each: int
     max_sessions: int
@@ -36,9 +33,8 @@ class Clients(Protocol):
 class Served(Protocol):
     """The state at `app.extensions[EXTENSION]` of an application that a `Server` serves.
 
-    The server sets `draining` when requests are to be refused, and `waiting` to a function that
-    returns how many requests wait for a thread. `in_flight` are being answered now. `access`
-    decides who has the token.
+    The server sets `draining` to refuse requests, and `waiting` to a function that counts those
+    that wait for a thread. `in_flight` are being answered. `access` decides who has the token.
     """
 
     access: Access
@@ -83,10 +79,7 @@ class State(Generic[C]):
 
 
 def counted(app: WSGIApplication, count: Callable[[int], None]) -> WSGIApplication:
-    """Return the application with a count of its requests, each until its reply is handed over.
-
-    Flask's end of a request comes before its reply is in the server's buffers.
-    """
+    """Count requests until their replies are handed over, which is after Flask's end of them."""
     from werkzeug.wsgi import ClosingIterator
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

@@ -29,10 +29,9 @@ _POLL_S: Final = 0.02
 
 
 class Server:
-    """One application behind one listening socket.
+    """One application, with a state as in `served`, behind one listening socket.
 
     Args:
-        app: An application with a state, see `served`.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one; see `url`.
         threads: Requests handled at a time, probes aside; None takes one per session, at most 64.
@@ -124,7 +123,6 @@ class Server:
         self._channels.clear()
 
     def _busy(self) -> bool:
-        """Whether a request waits, is being answered, or its reply is not sent yet."""
         channels = list(self._channels.values())
         unsent = any(getattr(channel, "total_outbufs_len", 0) for channel in channels)
         return unsent or bool(self._waitress.task_dispatcher.queue) or self._service.in_flight > 0

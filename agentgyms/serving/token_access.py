@@ -15,12 +15,10 @@ _BEARER: Final = b"Bearer "
 
 
 class Access:
-    """A token, and the cookie that proves that somebody typed it.
+    """A token ("" admits all), and the cookie that proves that somebody typed it.
 
-    The token "" admits every request. With `takes_key`, the header `X-Api-Key` may hold it too.
-
-    The cookie holds a proof of the token for one `purpose`, such as a page, and not the token.
-    Scripts cannot read it and other sites' pages do not send it.
+    With `takes_key`, the header `X-Api-Key` may hold the token. The cookie holds a proof of it for
+    one `purpose`, such as a page; neither scripts nor other sites' pages have it.
     """
 
     def __init__(self, token: str, purpose: str, *, takes_key: bool = False) -> None:
@@ -38,10 +36,7 @@ class Access:
         return not self._token or hmac.compare_digest(given, _BEARER + self._token)
 
     def has_token(self, headers: Mapping[str, str]) -> bool:
-        """Return whether headers carry the token, or its proof in any cookie; in constant time.
-
-        `headers` have their names in WSGI, such as `AUTHORIZATION` and `X_API_KEY`.
-        """
+        """Return, in constant time, whether headers (WSGI's names) have token or cookie."""
         if self.bears(headers.get("AUTHORIZATION", "")):
             return True
         if self._takes_key and self.knows(headers.get("X_API_KEY", "")):

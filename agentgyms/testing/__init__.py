@@ -1,8 +1,7 @@
 """Public contract tests: any environment that passes them works everywhere in this package.
 
 Each function takes a callable that makes a new environment, plays it, and raises `AssertionError`
-with the reason if the contract is broken. This package tests its own environments with them; call
-them from your tests.
+with the reason if the contract is broken. Call them from your tests.
 
     from agentgyms import testing
     testing.check_env(lambda: MyEnv())

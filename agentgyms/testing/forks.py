@@ -29,18 +29,14 @@ class _Point(NamedTuple):
 def check_forks(make: Make, points: int = 20, seed: int = 0) -> None:
     """Check, at random turns of random episodes, that forks go on as replays and originals do.
 
-    An episode is played to a turn and forked there. The fork plays on, then the original, then an
-    environment that was reset with the same seed and has repeated the actions. All three must
-    return the same observations, rewards, ends and `info`. Actions are drawn from the admissible
-    ones, the expert's where the environment is made with `oracle=True`, and junk.
+    A fork plays on from a turn, then the original, then an environment that was reset with the same
+    seed and has repeated the actions. All three must return the same observations, rewards, ends
+    and `info`. Actions are admissible ones, the expert's with `oracle=True`, and junk.
 
     Args:
         make: Makes a new environment.
         points: Number of episodes, each forked once.
         seed: Seed of the episodes, the turns and the actions.
-
-    Raises:
-        AssertionError: One goes on differently; the message names the episode's seed and the turn.
     """
     rng = random.Random(seed)
     with closing(make()) as env, closing(make()) as other:
@@ -50,7 +46,6 @@ def check_forks(make: Make, points: int = 20, seed: int = 0) -> None:
 
 
 def _check_point(env: TextEnv, other: TextEnv, point: _Point) -> None:
-    """Compare a fork, its original and a replay at one point."""
     result: tuple[Any, ...] = env.reset(seed=point.seed)
     rng, actions = random.Random(point.seed), list[str]()
     while len(actions) < point.turn:
@@ -95,7 +90,6 @@ def _has_ended(result: tuple[Any, ...]) -> bool:
 
 
 def _action(env: TextEnv, info: dict[str, Any], rng: random.Random) -> str:
-    """Return a random action: an admissible one, the expert's or junk."""
     listed, kind = info["admissible_actions"], rng.random()
     if kind < 0.1 or (not listed and not env.oracle):
         return rng.choice(JUNK_ACTIONS[:6])

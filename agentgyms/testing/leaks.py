@@ -16,10 +16,8 @@ CANARY: Final = "canary-8e7b1f0d"
 def check_leaks(make: Make) -> None:
     """Check that atoms reach neither what agents see nor what the package tells them of it.
 
-    The environment's own atoms are replaced by one of a name that nothing else has. It may be in
-    `info["atoms"]` alone. The environment is in this process, not on a server.
-
-    Raises `AssertionError` if it is elsewhere.
+    The atoms are replaced by one of a name that nothing else has, which may be in `info["atoms"]`
+    alone. The environment must be in this process, not on a server.
     """
     env = make()
     plant(env.unwrapped)
@@ -48,7 +46,6 @@ def _planted(method: Any) -> Any:
 def _told(
     env: Any, observation: Any, info: dict[str, Any], over: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield what agents are told, and a name for it."""
     yield "the observation", text_of(observation)
     yield "info beside its atoms", json.dumps(for_agents(info))
     yield "the messages of adapters", turn_text(observation, info, over=over)

@@ -35,10 +35,7 @@ _MAX_TURNS: Final = 60
 def play(
     env: Any, seed: int, *, junk: float = 0.1
 ) -> Iterator[tuple[Any, tuple[float, bool, bool], dict[str, Any]]]:
-    """Play one episode with seeded random actions, yielding (observation, (reward, ends), info).
-
-    Actions are sampled from the admissible ones, if listed, and from junk.
-    """
+    """Play with seeded admissible and junk actions; yield (observation, (reward, ends), info)."""
     rng = random.Random(seed)
     observation, info = env.reset(seed=seed)
     yield observation, (0.0, False, False), info

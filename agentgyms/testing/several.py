@@ -22,10 +22,7 @@ from agentgyms.testing.playing import (
 
 
 def check_remote_parity(make_local: Make, make_remote: Make) -> None:
-    """Check that a remote and a local environment have equal episodes, tasks and errors.
-
-    Raises `AssertionError` if they differ.
-    """
+    """Check that a remote and a local environment have equal episodes, tasks and errors."""
     local, remote = make_local(), make_remote()
     assert list(local.unwrapped.tasks) == list(remote.unwrapped.tasks), "the task lists differ"
     assert local.observation_space == remote.observation_space, "the observation spaces differ"
@@ -45,10 +42,7 @@ def check_remote_parity(make_local: Make, make_remote: Make) -> None:
 
 
 def check_group(make_group: Callable[[], Any]) -> None:
-    """Check that members of a `GroupEnv` start in equal states, seeded or not, and are independent.
-
-    Raises `AssertionError` if they do not.
-    """
+    """Check that members of a `GroupEnv` start equal, seeded or not, and are independent."""
     group = make_group()
     for options in ({"seed": 4}, {"seed": None}, {"seed": 4}):
         observations, infos = group.reset(**options)
@@ -79,10 +73,7 @@ def _non_final_action(env: TextEnv, listed: list[str]) -> str:
 
 
 def check_vector(env_id: str, *, num_envs: int = 4, **kwargs: Any) -> None:
-    """Check that the default `AsyncVectorEnv` equals single environments at every step.
-
-    Raises `AssertionError` if an observation or a state differs.
-    """
+    """Check that the default `AsyncVectorEnv` equals single environments at every step."""
     vector = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="async", **kwargs)
     singles = [gym.make(env_id, **kwargs) for _ in range(num_envs)]
     seeds = [100 + i for i in range(num_envs)]

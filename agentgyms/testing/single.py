@@ -28,10 +28,7 @@ from agentgyms.testing.playing import (
 
 
 def check_env(make: Make) -> None:
-    """Check spaces, `info`, turns, ends, junk actions and errors, Gymnasium's own checker included.
-
-    Raises `AssertionError` if the contract is broken.
-    """
+    """Check spaces, `info`, turns, ends, junk actions and errors, with Gymnasium's checker."""
     env = make()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -79,10 +76,7 @@ class _Comparable(gym.Env[Any, str]):
 
 
 def check_info(info: dict[str, Any], turn: int) -> None:
-    """Check one `info`: keys, types, JSON-plain values and turn.
-
-    Raises `AssertionError` if it does not match `agentgyms.core.env.TurnInfo`.
-    """
+    """Check an `info`: keys and types as in `agentgyms.core.env.TurnInfo`, JSON, and turn."""
     difference = (set(info) - {"oracle"}) ^ set(INFO_TYPES)
     assert not difference, f"info keys missing or unknown: {sorted(difference)}"
     for key, expected in INFO_TYPES.items():
@@ -111,11 +105,7 @@ def check_info(info: dict[str, Any], turn: int) -> None:
 
 
 def check_atoms(info: dict[str, Any], before: dict[str, Any]) -> None:
-    """Check the atoms of one `info` against those of another one of the episode.
-
-    Raises `AssertionError` if a name or a value is none, if known atoms have other names in another
-    turn, or if one is false though the task is solved.
-    """
+    """Check the atoms of an `info`, and that those `before` have the same names if known."""
     atoms = info["atoms"]
     for name, value in atoms.items():
         assert isinstance(name, str), f"an atom's name is {name!r}, expected a string"
@@ -183,10 +173,7 @@ def _check_errors(env: Any, make: Make) -> None:
 
 
 def check_determinism(make: Make) -> None:
-    """Check that equal seeds and actions give equal episodes, and equal unseeded ones after it.
-
-    Raises `AssertionError` if two runs differ.
-    """
+    """Check that equal seeds and actions give equal episodes, and equal unseeded ones after it."""
     first, second = make(), make()
     for seed in range(EPISODES):
         assert_equal_episodes(first, second, seed)
@@ -195,10 +182,7 @@ def check_determinism(make: Make) -> None:
 
 
 def check_snapshot(make: Make) -> None:
-    """Check that `snapshot`, `restore` and `fork` reproduce a state and what follows it.
-
-    Raises `AssertionError` if they do not.
-    """
+    """Check that `snapshot`, `restore` and `fork` reproduce a state and what follows it."""
     env = make()
     world = env.unwrapped
     for seed in range(EPISODES):
@@ -237,7 +221,6 @@ def _check_one_snapshot(world: TextEnv, make: Make, info: dict[str, Any]) -> Non
 
 
 def _future(env: TextEnv) -> list[Any]:
-    """Return the results of a few turns and an unseeded reset."""
     rng = random.Random(0)
     seen: list[Any] = []
     try:

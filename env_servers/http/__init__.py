@@ -1,7 +1,6 @@
 """The HTTP application: one Flask app that serves any environment.
 
-Takes requests; returns replies (`routes`). `operations` does the work for single and batch routes,
-`openapi` describes the routes.
+Takes requests; returns replies (`routes`). `operations` does the work for single and batch routes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""AgentGym's protocol: the routes that its package agentenv calls, over the same sessions.
+"""AgentGym's protocol (https://github.com/WooooDyy/AgentGym), over the same sessions.
 
-Its clients differ in the names of fields, and each has its routes: `AlfWorldEnvClient` takes the
-address `http://127.0.0.1:8000/v1/agentgym/alfworld`. The protocol has no numbers of turns: a
-request that is sent twice acts twice. An episode of a task always has the seed 0.
-
-https://github.com/WooooDyy/AgentGym
+Each client, with its own names of fields, has its routes: `AlfWorldEnvClient` takes the address
+`http://127.0.0.1:8000/v1/agentgym/alfworld`. There are no numbers of turns: a request that is sent
+twice acts twice. An episode of a task always has the seed 0.
 """
 
 from __future__ import annotations
@@ -28,10 +26,7 @@ agentgym = Blueprint("agentgym", __name__, url_prefix="/v1/agentgym/<client>")
 
 @dataclass(frozen=True)
 class _Client:
-    """The field names of a client: of the session, and of the task's number in its split, from 0.
-
-    With `lists_actions`, the actions stand beside the text, instead of in it.
-    """
+    """A client's fields for session and task (a number from 0), and the place of its actions."""
 
     session: str
     task: str

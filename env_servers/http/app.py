@@ -46,7 +46,7 @@ def create_app(
     """Return the application that serves an environment.
 
     The routes under `/v1` need the token, if there is one. `/healthz`, `/readyz`, `/metrics` and
-    `/openapi.json` are open: they tell nothing about episodes, and probes have no secrets.
+    `/openapi.json` are open: they tell nothing about episodes.
 
     Args:
         env_id: See `agentgyms.registration.full_id`.
@@ -56,8 +56,7 @@ def create_app(
         max_body_bytes: Longest request body.
         hosts: Names at which the server answers without a token, beside addresses, `localhost`
             and names without a dot: a page of another site cannot make it answer at its own name.
-        cors_origins: Sites whose pages may use this server from a browser, such as
-            `https://site.example`.
+        cors_origins: Sites whose pages may use this server, such as `https://site.example`.
         agentgym: Whether AgentGym's clients are answered too, under `/v1/agentgym`.
         for_owner: Whether its only client is who started it and may give private arguments.
         clock: A monotonic clock, in seconds; tests pass another.

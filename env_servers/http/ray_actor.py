@@ -1,7 +1,4 @@
-"""`EnvActor`: the server of an environment in an actor of Ray, without a socket.
-
-Its client is the process that started it, through `agentgyms/remote/ray_actors.py`.
-"""
+"""`EnvActor`: an environment's server in an actor of Ray; see `agentgyms/remote/ray_actors.py`."""
 
 from __future__ import annotations
 
@@ -19,20 +16,14 @@ _MOST_THREADS: Final = 32
 
 
 class EnvActor:
-    """Sessions of one environment, at most `max_sessions`.
-
-    For the id see `registration.full_id`.
-    """
+    """Sessions of one environment, at most `max_sessions`; for its id see `full_id`."""
 
     def __init__(self, env_id: str, max_sessions: int) -> None:
         self._app = create_app(env_id, token="", max_sessions=max_sessions, for_owner=True)
         self._service: Service = self._app.extensions[EXTENSION]
 
     def answer(self, requests: Sequence[Request]) -> list[Reply]:
-        """Return the replies to the requests of one message, answered in order.
-
-        Requests to environments that wait for something are answered at once.
-        """
+        """Return the replies in order; requests to environments that wait are answered at once."""
         answer = partial(call_app, self._app)
         if len(requests) < 2 or not all(map(self._waits, requests)):
             return [answer(request) for request in requests]

@@ -141,10 +141,7 @@ for _name in operations.IN_BATCHES:
 
 
 def read_body() -> Any:
-    """Return the request's JSON value, {} for an empty body.
-
-    `Refusal` if it is too long or no JSON.
-    """
+    """Return the request's JSON value, {} without one; `Refusal` if it is too long or no JSON."""
     try:
         content = request.get_data(cache=False)
     except RequestEntityTooLarge:

@@ -1,8 +1,4 @@
-"""The log of this package's programs: lines for people, or JSON lines for machines.
-
-One record is one line, whatever a client sends: line ends and other control characters are escaped.
-Names of sessions are secrets, so a digest stands for each.
-"""
+"""The programs' log: one escaped line a record, or JSON, with digests for sessions' names."""
 
 from __future__ import annotations
 

@@ -31,15 +31,11 @@ Gauged = Callable[[], float]
 
 
 class Metrics:
-    """Counters of one application, in its registry.
-
-    No label holds what a client may invent: no name of a session, no unknown route.
-    """
+    """Counters of one application; no label holds what a client may invent, as a session's name."""
 
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(self, env_id: str) -> None:
-        """Make the counters; `env_id` becomes the label of `agentgyms_server`."""
         self.registry = CollectorRegistry()
         self.requests = self._counter("requests", "Requests answered.", "method", "route", "status")
         self.seconds = Histogram(
@@ -71,10 +67,7 @@ class Metrics:
         self._by_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def watch(self, name: str, text: str, value: Gauged) -> None:
-        """Add a gauge, named without `agentgyms_`, that reports the current `value()`.
-
-        It is called for each collection, in any thread.
-        """
+        """Add a gauge, without the prefix `agentgyms_`, whose `value()` any thread may call."""
         Gauge(f"agentgyms_{name}", text, registry=self.registry).set_function(value)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -21,10 +21,9 @@ _LARGE_BYTES: Final = 128 << 10
 def stay_small() -> None:
     """Make the C library return freed memory to the system; call it before threads start.
 
-    glibc at first returns large blocks, such as images, when they are freed. But the first one
-    makes it keep ever larger ones, so a server that once held many sessions' images would hold that
-    memory for good. It also keeps freed memory apart for up to eight threads a core, of which the
-    interpreter lets one work at a time. Other C libraries stay as they are.
+    glibc's first freed large block, such as an image, makes it keep ever larger ones for good. It
+    also keeps freed memory apart for up to eight threads a core. Other C libraries stay as they
+    are.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -34,10 +33,7 @@ def stay_small() -> None:
 
 
 def children_bytes() -> int:
-    """Return the resident memory of all descendants of this process, in bytes; 0 without /proc.
-
-    A page that several processes have is divided among them, where the system shows that.
-    """
+    """Return the resident bytes of all descendants; shared pages are divided; 0 without /proc."""
     below: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:

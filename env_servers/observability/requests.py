@@ -23,10 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def note(route: str, status: int, seconds: float) -> None:
-    """Log the current request if it failed or was slow; `route` is the rule that matched.
-
-    Its body and its path are not logged: they have the agent's actions and the session's id.
-    """
+    """Log a failed or slow request without body and path, which hold action and session id."""
     if status < 400 and seconds < SLOW_S and not log.isEnabledFor(logging.DEBUG):
         return
     session_id = (request.view_args or {}).get("session_id")

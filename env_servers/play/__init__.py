@@ -1,5 +1,1 @@
-"""`/play`: one page for every environment, on which a person plays and recordings are replayed.
-
-The page is HTML, a style sheet and modules of JavaScript, which use the same routes as every other
-client and know no environment by name.
-"""
+"""`/play`: one page (HTML, JavaScript) for every environment, to play on and replay recordings."""

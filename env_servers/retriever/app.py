@@ -53,8 +53,7 @@ def create_retriever_app(
     with one list for each query, of `{"document": {"id", "contents"}, "score"}`, or without
     `return_scores` of documents alone. `GET /healthz` answers as long as the process does.
 
-    At most `max_clients` keep a connection. For `token` and `hosts` see `create_app`; `BadOption`
-    if no client can send the token.
+    At most `max_clients` keep a connection. For `token`, `hosts` and `BadOption` see `create_app`.
     """
     app = Flask("env_servers.retriever", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
@@ -103,10 +102,7 @@ def _body() -> dict[str, Any]:
 
 
 def _read(body: dict[str, Any]) -> tuple[list[str], int, bool]:
-    """Return queries, number of documents, and whether scores are wanted; other fields are ignored.
-
-    Raises `BadRequest` if a field is missing or has a value it cannot have.
-    """
+    """Return queries, number of documents and whether scores are wanted, or raise `BadRequest`."""
     if ("queries" in body) == ("query" in body):
         raise BadRequest("expected either 'queries', a list of texts, or 'query', a text")
     queries = body["queries"] if "queries" in body else [body["query"]]

@@ -1,7 +1,7 @@
 """Sessions: the environments of a server's clients.
 
 Takes operations on a session id; returns the environment's replies, each turn played once
-(`session`). `sessions` opens, finds and expires them, `service` holds what one application shares.
+(`session`). `sessions` opens, finds and expires them, `service` has what an application shares.
 """
 
 from __future__ import annotations

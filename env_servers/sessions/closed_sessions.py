@@ -14,9 +14,8 @@ _MOST_REASONS: Final = 256
 class ClosedSessions:
     """The last `most` sessions that have ended, in memory that is allocated once.
 
-    Ids are stored as digests of 64 bits: ids would lie between the objects of sessions in memory,
-    and the memory around them could not be freed. Threads may read at any time; `add` must be
-    called by one thread at a time.
+    They are digests of 64 bits: ids would lie between other objects, whose memory could not be
+    freed. Threads may read at any time; one thread at a time may call `add`.
     """
 
     def __init__(self, most: int) -> None:
@@ -27,10 +26,7 @@ class ClosedSessions:
         self._added = 0
 
     def add(self, session_id: str, request_id: str, reason: str) -> None:
-        """Add a session with the id of the request that opened it, or ""; it replaces the oldest.
-
-        The reason why it ended is one of a few texts.
-        """
+        """Add a session, its opener's id or "", and one of few reasons; it replaces the oldest."""
         if reason not in self._reasons:
             del self._reasons[_MOST_REASONS - 1 :]
             self._reasons.append(reason)

@@ -23,8 +23,7 @@ _COMMON_ARGUMENTS: Final = defaults(TextEnv).keys()
 class EnvFactory:
     """Makes environments of one id, with the server's arguments, private ones among them.
 
-    With `for_owner`, clients may give private arguments too, and any value. Raises `BadOption` if
-    the id is not that of an agentgyms environment.
+    With `for_owner`, clients may give those too, of any value. `BadOption`: the id is none of ours.
     """
 
     def __init__(self, env_id: str, kwargs: Mapping[str, Any], *, for_owner: bool = False) -> None:
@@ -39,9 +38,8 @@ class EnvFactory:
     def make(self, kwargs: Mapping[str, Any] | None = None) -> TextEnv:
         """Return an environment with a client's arguments over the server's.
 
-        Raises `BadOption` if an argument is not a client's to set, or is greater than clients may
-        set it; `Refusal`, with the environment's text, if the environment does not take these
-        arguments.
+        Raises `BadOption` if an argument is not a client's to set, or is too great for one;
+        `Refusal` if the environment does not take these arguments.
         """
         arguments = dict(kwargs or {})
         if not self._for_owner:

@@ -30,11 +30,7 @@ _OVERLOADED_S: Final = 1
 
 
 class Refusal(Exception):
-    """The server refuses a request; the environment is not the reason.
-
-    `code` is a key of `agentgyms.remote.protocol.error_codes.CODES`. The client may try again after
-    `retry_after_s`.
-    """
+    """The server, not the environment, refuses a request; `code` is a key of `CODES`."""
 
     def __init__(self, code: str, message: str, retry_after_s: int = 0) -> None:
         super().__init__(message)
@@ -43,10 +39,7 @@ class Refusal(Exception):
 
 
 def code_and_message(error: Exception) -> tuple[str, str]:
-    """Return the code and the text that a client gets for an exception.
-
-    An exception that is no error of ours is logged; the client gets the log line's id alone.
-    """
+    """Return code and text for a client; of an unexpected error the id of its line in the log."""
     if isinstance(error, Refusal):
         return error.code, str(error)
     code = error_codes.code_of(error)

@@ -26,10 +26,9 @@ def digest_of(operation: str, argument: Any) -> str:
 
 
 class Opening:
-    """A request that opens a session; `session_id` is "" while it does.
+    """A request that opens a session; `session_id` is "" until then, `asked` its content's digest.
 
-    `asked` is the digest of its content. `copies` of the request have come since; `waiting` of them
-    wait for the session now.
+    `copies` of the request have come since; `waiting` of them wait for the session now.
     """
 
     def __init__(self, asked: str) -> None:
@@ -42,10 +41,7 @@ class Opening:
 
 
 class Openings:
-    """The requests that are opening a session or have opened one that is open, by id.
-
-    The caller of each method holds the lock.
-    """
+    """The requests whose session is being opened or open, by id; callers hold the lock."""
 
     def __init__(self, lock: Lock) -> None:
         self._changed = Condition(lock)
@@ -54,8 +50,8 @@ class Openings:
     def earlier(self, request_id: str, asked: str, busy_s: float) -> str | None:
         """Return the session that an earlier copy of a request opened; None if there was none.
 
-        Waits `busy_s` for one that is being opened. Raises `Refusal` if the earlier request has
-        another digest, or its session is not open yet.
+        Waits `busy_s` for one that is being opened. Raises `Refusal` if it is not open by then, or
+        the earlier request has another digest.
         """
         deadline = time.monotonic() + busy_s
         while (opening := self._by_id.get(request_id)) is not None:

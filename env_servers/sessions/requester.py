@@ -1,8 +1,4 @@
-"""The client whose request this thread answers: whether it is still there.
-
-The server puts the answer under a key of the request's environment; without it, as in a test
-client, nobody ever leaves.
-"""
+"""Whether the client of this thread's request is still there; without a server it always is."""
 
 from __future__ import annotations
 

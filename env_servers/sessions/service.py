@@ -20,11 +20,7 @@ _PURPOSE: Final = "agentgyms play"
 
 
 class Service(State[Sessions]):
-    """The state of one application, which its routes get from `service()`.
-
-    `draining`: the server is about to stop, and nothing new is begun. `waiting()` is how many
-    requests wait for a thread; the server sets it. `access` is who may use `/v1` and `/play`.
-    """
+    """The state of one application; the server sets `draining` and `waiting`, see `Served`."""
 
     def __init__(
         self,
@@ -44,10 +40,7 @@ class Service(State[Sessions]):
         metrics.watch("requests_waiting", "Requests without a thread.", lambda: self.waiting())
 
     def ready(self) -> bool:
-        """Return whether sessions can be opened; the first time, by making one and warming it up.
-
-        Raises all that the environment raises.
-        """
+        """Return whether sessions can open; the first time, warm one up and raise its errors."""
         if self.draining:
             return False
         if self._ready:

@@ -26,9 +26,9 @@ class Session:
     """An environment, and its client's position in the episode.
 
     Callers of the methods hold `lock`; `Sessions.use` takes it. `episode` counts the episodes begun
-    here, `turn` the turns of this one (None before the first reset). `touched` is when the session
-    was last used, in seconds of the server's clock. It is `unclaimed` if its client disconnected
-    before it got the id; a thread that waited for the lock checks `is_closed`.
+    here, `turn` the turns of this one (None before the first reset). `touched` is the time of the
+    last use by the server's clock. It is `unclaimed` if its client left before it got the id; a
+    thread that waited for the lock checks `is_closed`.
     """
 
     def __init__(
@@ -53,10 +53,7 @@ class Session:
         return any(self._ends)
 
     def reset(self, request: messages.Reset) -> messages.State:
-        """Begin an episode, or return the stored reply of the one that this request began.
-
-        Raises `Refusal` if another episode has begun since the request was sent.
-        """
+        """Begin an episode or return its stored reply; `Refusal` if another one has begun since."""
         if request.seed is not None and request.seed < 0:
             raise BadRequest(f"'seed' must not be negative, got {request.seed}")
         stored = self._stored_reply(request)
@@ -75,8 +72,8 @@ class Session:
     def step(self, request: messages.Step) -> messages.Turn:
         """Take a turn, or return the stored reply of the turn taken last.
 
-        Raises `Refusal` if the turn is neither the next one nor the last, or of another episode,
-        and `ResetNeeded` if no episode has begun or it is over.
+        Raises `Refusal` unless the turn is the next one or the last, of this episode, and
+        `ResetNeeded` if no episode has begun or it is over.
         """
         if request.episode is not None and request.episode != self.episode:
             raise Refusal(
@@ -160,10 +157,9 @@ class Session:
         return self.env.tasks
 
     def recording(self, env_id: str, actor: str = "") -> str:
-        """Return the episode so far as a recording, made by replaying it.
+        """Return the episode as a recording, made by replaying it; `actor`, if any, is who acted.
 
-        `actor` is who acted, for readers; "" leaves that open. Raises `ResetNeeded` if no episode
-        has begun, and `ReplayMismatch` if the replay reached another state.
+        Raises `ResetNeeded` if no episode has begun, `ReplayMismatch` if the replay went elsewhere.
         """
         episode = snapshots.unpack(self.env.snapshot(), None).episode
         twin = self.env.fork()

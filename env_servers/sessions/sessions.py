@@ -36,9 +36,9 @@ _UNCLAIMED_S: Final = 10.0
 class Sessions:
     """The sessions of one server.
 
-    At `max_sessions` a new one replaces a finished one; one that is unused for `ttl_s` expires. A
-    request waits `busy_s` for another one of the same session. `clock` is monotonic, in seconds.
-    `files_each` is how many files the environment of a session may need.
+    At `max_sessions` a new one replaces a finished one; one unused for `ttl_s` expires. A request
+    waits `busy_s` for another one of its session. `clock` is monotonic, in seconds. `files_each` is
+    how many files an environment may need.
     """
 
     files_each = _FILES_PER_SESSION
@@ -69,8 +69,8 @@ class Sessions:
     def create(self, kwargs: Mapping[str, Any], request_id: str) -> Session:
         """Open a session, or return the one that the same request opened before.
 
-        Raises `Refusal` if the server is full, that session has ended, or the id is of another
-        request.
+        Raises `Refusal` if the server is full, that session has ended, or the request was another
+        one.
         """
         asked = digest_of("create", kwargs)
         return self._add(lambda: self._factory.make(kwargs), request_id, asked)
@@ -87,7 +87,7 @@ class Sessions:
     def use(self, session_id: str) -> Iterator[Session]:
         """Yield a session under its lock; a session whose environment fails is closed.
 
-        Raises `Refusal` if there is no such session, it has ended, or it stays in use for too long.
+        Raises `Refusal` if there is no such session, it has ended, or stays in use for too long.
         """
         session = self._open.get(session_id)
         if session is None:
@@ -134,19 +134,13 @@ class Sessions:
         sweeper.start(self, min(max(self.ttl_s / 4, 0.05), _UNCLAIMED_S / 2))
 
     def unclaim(self, session_ids: Iterable[str]) -> None:
-        """Expire soon the sessions whose client disconnected before it got their id.
-
-        A copy of the request that opened one may still come and claim it.
-        """
+        """Expire soon the sessions whose client left before it got their id, unless a copy came."""
         with self._lock:
             for session in filter(None, map(self._open.get, session_ids)):
                 session.unclaimed = not self._openings.num_copies(session.request_id)
 
     def _wait_for(self, session: Session) -> None:
-        """Take the lock of a session that another request uses.
-
-        Raises `Refusal` if it is in use for too long, or the client leaves.
-        """
+        """Take a used session's lock; `Refusal` if it takes too long or the client leaves."""
         deadline = time.monotonic() + self.busy_s
         with session.awaited():
             while not session.lock.acquire(timeout=min(self.busy_s, LOOK_S)):
@@ -164,7 +158,6 @@ class Sessions:
         return Refusal("session_expired", f"the session is gone: {reason}")
 
     def _add(self, make: Callable[[], TextEnv], request_id: str, asked: str) -> Session:
-        """Open a session, or return the one that an earlier copy of the request opened."""
         opening = self._reserve(request_id, asked)
         if isinstance(opening, Session):
             return opening
@@ -208,10 +201,7 @@ class Sessions:
                 )
 
     def _opened_by(self, request_id: str, asked: str) -> Session | None:
-        """Return the session that a request has opened, or is opening; None if it opens none yet.
-
-        Raises `Refusal` if it has ended: a late copy of the request must not open another one.
-        """
+        """Return the session that a request opened; `Refusal` if it ended: it opens no other."""
         session_id = self._openings.earlier(request_id, asked, self.busy_s)
         reason = self._closed.reason_of_request(request_id)
         if reason:
@@ -229,7 +219,6 @@ class Sessions:
         return any(self._discard(session, "evicted", reason) for session in oldest_first)
 
     def _expire(self, session: Session) -> bool:
-        """Close a session if it has expired and is not in use; return whether it was closed."""
         return self._idle(session) and self._discard(
             session, "expired", f"it was not used for {self.ttl_s:g} s", when=self._idle
         )

@@ -18,10 +18,7 @@ _LAST_CHARACTER: Final = chr(0x10FFFF)
 
 
 def read(query: Mapping[str, list[str]]) -> messages.ListTasks:
-    """Return a query, with each parameter's values, as a message.
-
-    Raises `BadRequest` if a parameter is unknown, given twice or has a value it cannot have.
-    """
+    """Return a query as a message; `BadRequest` for an unknown, repeated or bad parameter."""
     fields: dict[str, Any] = {}
     for name, values in query.items():
         if len(values) > 1:
@@ -61,6 +58,5 @@ def _numbered(tasks: TaskSet, first: int, last: int) -> Iterator[tuple[int, Task
 
 
 def _number(text: str) -> int | str:
-    """Return the integer that a text stands for, or the text if it is none."""
     plain = text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
     return int(text) if plain else text

@@ -56,8 +56,8 @@ _OPEN: Final = ("/healthz", "/access", "/robots.txt", "/favicon.ico", "/static/"
 class Offer(NamedTuple):
     """The offer of the site's start page: a shop and tasks, one of which each visit gets at random.
 
-    With `compat` the rules are the original's, flaws included; with `show_attributes` product pages
-    lead to a page of the product's attributes.
+    `compat`: the original's rules, flaws included; `show_attributes`: pages of products'
+    attributes.
     """
 
     shop: Shop
@@ -76,11 +76,7 @@ class Offer(NamedTuple):
 
 
 class Site(State[Visits]):
-    """The state of one application; `agentgyms.serving.server.Server` reads some of it.
-
-    `offer` is None if visits begin in another way than at the start page. `draining`: the server is
-    about to stop; nothing new is begun.
-    """
+    """The state of one application; `offer` is None if no visit begins at the start page."""
 
     def __init__(self, offer: Offer | None, visits: Visits, access: Access) -> None:
         super().__init__(access, _MAX_BODY_BYTES, visits)
@@ -96,16 +92,15 @@ def create_site(
     hosts: Iterable[str] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Flask:
-    """Return the application.
+    """Return the application; raise `BadOption` for a token that cannot be sent.
 
-    `/` begins a visit with a random task, `/?task_id=...` with that one. A visit's pages are
-    `/s/<visit>/<turn>`; a form sent to one of them does something on that page, drops the pages
-    that came after it, and leads to the next page. `/healthz` answers as long as the site does.
+    `/` begins a visit with a random task of the `offer`, `/?task_id=...` with that one; None lets
+    none begin there. A visit's pages are `/s/<visit>/<turn>`; a form sent to one does something on
+    that page, drops the pages after it, and leads to the next. `/healthz` answers as long as the
+    site does.
 
-    `offer` has the shop and tasks of visits that begin at `/`; None lets none begin there. Without
-    the `token`, unless it is "", nothing is shown. A visit beyond `max_visits` is answered with
-    429, and one that is unused for `ttl_s` expires. For `hosts` see `create_app`; `clock` is
-    monotonic. Raises `BadOption` for a token that cannot be sent.
+    Nothing is shown without the `token`, unless it is "". A visit beyond `max_visits` is answered
+    with 429, one unused for `ttl_s` expires. For `hosts` see `create_app`; `clock` is monotonic.
     """
     app = Flask("env_servers.webshop_site", root_path=str(Path(__file__).parent))
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = _MAX_BODY_BYTES

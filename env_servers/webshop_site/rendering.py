@@ -1,8 +1,8 @@
 """Renders the site's pages as HTML from views and templates; all text is escaped.
 
 The elements of a view go to its template by kind, each with its place: the number of the element,
-and for a value of an option also its number there: `5`, `5.2`. The pages mark elements with it,
-buttons send it, and agents read it as the order of a page, whatever the order on the screen.
+for an option's value also its number there: `5`, `5.2`. Buttons send it, agents read it as the
+order of a page, whatever the order on the screen.
 """
 
 from __future__ import annotations
@@ -131,10 +131,7 @@ def key_at(view: View, place: str) -> str | None:
 
 
 def anchor(place: str) -> str | None:
-    """Return the id of the element pressed at a place, an option's value, if the next page has it.
-
-    Without it the browser would begin the next page at its top, far from the options.
-    """
+    """Return the id of an option's value on the next page, which else would begin at its top."""
     return f"at-{place}" if "." in place else None
 
 

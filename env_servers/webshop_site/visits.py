@@ -22,10 +22,7 @@ _READING_S: Final = 300.0  # a visit on its first page is kept for as long
 
 
 class NoVisit(Exception):
-    """The visit, or this page of it, does not exist; `reason` says why, in one sentence.
-
-    `status` is 404 if it never existed, 410 if it has ended.
-    """
+    """The visit, or this page of it, never existed (`status` 404) or has ended (410)."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -45,10 +42,7 @@ class PurchaseMade(Exception):
 
 
 class Turn(NamedTuple):
-    """A page of a visit: the session as `ShopSession.save` returns it, and the action's result.
-
-    `result` belongs to the action before this page; None for the first page.
-    """
+    """A page: the session of `ShopSession.save`, and the result of the action before, if any."""
 
     saved: dict[str, Any]
     result: Result | None
@@ -57,8 +51,8 @@ class Turn(NamedTuple):
 class Visit:
     """The visit of one person or one environment.
 
-    Its random id is in addresses, its session at the page requested last. A `person` may see how
-    the purchase scored; an agent may not. `touched` is when it was last used, in seconds.
+    Its session is at the page requested last. A `person` may see how the purchase scored; an agent
+    may not. `touched` is when it was last used, in seconds.
     """
 
     def __init__(self, visit_id: str, session: ShopSession, person: bool, now: float) -> None:
@@ -94,9 +88,7 @@ class Visit:
         return found
 
     def act(self, turn: int, action: str) -> int:
-        """Take an action on a page and return the number of the next page.
-
-        The pages after it are dropped.
+        """Act on a page, dropping those after it; return the number of the next page.
 
         Raises `NoVisit` if the visit has no such page, `PurchaseMade` if it is over.
         """
@@ -113,10 +105,10 @@ class Visit:
         return turn + 1
 
     def put(self, saved: Any) -> int:
-        """Load a saved session as a new page and return the number of the page.
+        """Load a saved session as a new page and return its number.
 
-        A damaged session raises `TypeError`, `ValueError` or `LookupError`, as does one of another
-        shop.
+        A damaged session, or one of another shop, raises `TypeError`, `ValueError` or
+        `LookupError`.
         """
         self.session.load(saved)
         turn = self.latest + 1
@@ -128,7 +120,7 @@ class Visit:
 class Visits:
     """The visits of one site, at most `max_sessions`.
 
-    A new one replaces one that is over, or an unused one on its first page. A visit expires after
+    A new one replaces one that is over, or an unused one on its first page. One expires after
     `ttl_s` without a request. The clock is monotonic, in seconds.
     """
 

@@ -27,7 +27,6 @@ class SeatBaselineSettings:
     seat: str = r"/([01])$"  # regular expression, first group; tasks without share a seat
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if a value is out of range or the expression has no group."""
         number("seat_baseline.decay", self.decay, 0, 1)
         one_of("seat_baseline.update", self.update, ("before", "after"))
         try:
@@ -81,7 +80,6 @@ class SeatBaseline:
         self._averages = dict(state["averages"])
 
     def _updated(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> dict[str, float]:
-        """Return the averages with the returns of a step."""
         returns, averages = episode_returns(turns), dict(self._averages)
         keys = [self._key(rollout) for rollout in rollouts]
         for key in sorted(set(keys)):

@@ -1,7 +1,4 @@
-"""The context of annotators: policies, settings, and the rollouts as training sequences.
-
-Arrays over tokens hold the sampled response tokens of all turns, in the turns' order: shape [A].
-"""
+"""The context of annotators. Arrays over all turns' sampled response tokens, in order, are [A]."""
 
 from __future__ import annotations
 
@@ -58,11 +55,7 @@ class AnnotatorContext:
     def sequences(
         self, rollouts: Sequence[Rollout], weight: Floats | Sequence[Floats] | None = None
     ) -> list[Sample]:
-        """Return the training sequences of rollouts with N turns.
-
-        `weight` becomes the samples' `advantage`: [N], or an array of each turn's tokens; None
-        gives 0.
-        """
+        """Return training sequences; `weight`, [N] or by tokens, is their `advantage` (None: 0)."""
         if weight is None:
             weight = np.zeros(sum(len(rollout.turns) for rollout in rollouts))
         return samples(rollouts, weight, self.context)
@@ -73,11 +66,7 @@ class AnnotatorContext:
         return _joined(s.logprob for s in scored), _joined(s.entropy for s in scored)
 
     def as_rows(self, x: Floats, lengths: Ints, *, mean: bool = False) -> Floats:
-        """Return values of tokens [A] as values of the table's rows: unchanged, or turn sums.
-
-        `lengths` has the number of response tokens of each turn, [N]; `mean` takes means over a
-        turn.
-        """
+        """Return values of tokens [A] as the table's rows: unchanged, or turns' sums or `mean`s."""
         if self.rows == "token" or not len(lengths):
             return x
         sums = np.add.reduceat(x, np.cumsum(lengths) - lengths)

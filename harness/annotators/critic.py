@@ -43,7 +43,6 @@ class CriticSettings:
     mini_batches: int = 4  # optimizer steps of a pass
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if a value is out of range."""
         one_of("critic.model", self.model, ("own", "head"))
         for name in ("learning_rate", "head_learning_rate"):
             number(f"critic.{name}", getattr(self, name), 1e-12, 10.0)
@@ -58,16 +57,14 @@ class CriticSettings:
 class Critic:
     """Fills `value`: the value of the state before each turn, or before each token.
 
-    V is linear in the last layer's features of the token before; for a turn this is the prompt's
-    last token. All initial values are 0. The loss is PPO's clipped value loss on the returns of
-    `gae`.
+    V is linear in the last layer's features of the token before (a turn: the prompt's last token),
+    and 0 at first. The loss is PPO's clipped value loss on the returns of `gae`.
     Reference: PPO, arXiv:1707.06347, section 5, with separate models for policy and value.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: CriticSettings, context: AnnotatorContext) -> None:
-        """Copy the policy's trunk, or use the policy's."""
         if context.context == "summary" and context.rows == "turn":
             raise ConfigError(
                 "a critic of turns cannot learn with agent.context = 'summary', where a turn may "
@@ -186,7 +183,6 @@ class Critic:
         ]
 
     def _step(self, rows: Sequence[Sample]) -> dict[str, float]:
-        """Take one optimizer step."""
         counts_turns = self._context.rows == "turn"
         # The loss is a mean over the whole mini-batch, not over each micro-batch.
         count = sum(_num_turns(row) if counts_turns else row.num_actions for row in rows)

@@ -62,7 +62,6 @@ class TeacherSettings:
     precision: str | None = None  # a loaded teacher's precision; None takes the policy's
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if a value cannot be used."""
         if self.model is not None and (not isinstance(self.model, str | Mapping) or not self.model):
             raise ConfigError(f"teacher.model must be a model's name, got {self.model!r:.80}")
         if not isinstance(self.hint, str):
@@ -129,7 +128,6 @@ class Teacher(Measure):
     columns: ClassVar[tuple[str, ...]] = ("teacher_kl",)
 
     def __init__(self, settings: TeacherSettings, context: AnnotatorContext) -> None:
-        """Load the teacher, or ask its server for a score."""
         self._settings, self._context = settings, context
         self._teacher = _open(settings, context)
         limits = (self._teacher.max_length, context.policy.max_length)
@@ -192,7 +190,6 @@ class Teacher(Measure):
         ]
 
     def _hint(self, turn: Turn, of_rollout: Mapping[str, str]) -> str | None:
-        """Return the hint of a turn; None if a part of it is missing."""
         parts = {**_oracle(turn), **of_rollout}
         if not set(_FIELD.findall(self._settings.hint)) <= parts.keys():
             return None
@@ -202,7 +199,6 @@ class Teacher(Measure):
 
 
 def _oracle(turn: Turn) -> dict[str, str]:
-    """Return the parts of the oracle before a turn as texts."""
     read = json.loads(turn.oracle) if turn.oracle else {}
     return {
         name: ", ".join(map(str, part)) if isinstance(part, list) else str(part)
@@ -221,8 +217,6 @@ class _Scorer(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Local:
-    """A teacher on the policy's device."""
-
     policy: Policy
     context: AnnotatorContext
 
@@ -249,11 +243,7 @@ class _Served:
 
 
 def _open(settings: TeacherSettings, context: AnnotatorContext) -> _Scorer:
-    """Return the teacher's scorer.
-
-    Raises `ConfigError` if it does not exist, cannot be loaded or has other tokens than the policy,
-    and `ModelUnavailable` if its server does not answer.
-    """
+    """Return the teacher's scorer; `ConfigError` if it is unfit, `ModelUnavailable` if silent."""
     if settings.served is not None:
         server, tokenizer = ScoringServer(settings.served), context.policy.chat_tokenizer
         context.processes.run_on_first(lambda: server.check(tokenizer))
@@ -267,7 +257,6 @@ def _open(settings: TeacherSettings, context: AnnotatorContext) -> _Scorer:
 
 
 def _load(settings: TeacherSettings, policy: Policy, processes: ProcessGroup) -> Policy:
-    """Return a frozen teacher on the policy's device."""
     if settings.loaded is None:
         raise ConfigError(MISSING)
     precision = settings.precision or policy.precision

@@ -11,13 +11,9 @@ from harness.types.rollout import Completion
 
 
 class Hints:
-    """Puts texts at the end of the last message of the policy's prompts.
-
-    A text is cut at its end if the sequence with it would exceed `max_length` tokens.
-    """
+    """Puts texts at the end of prompts' last messages, cut so that sequences fit `max_length`."""
 
     def __init__(self, policy: Policy, max_length: int) -> None:
-        """Look up the tokens with which the chat template ends a prompt."""
         self._policy, self._max_length = policy, max_length
         self._ending = _ending(policy)
 

@@ -94,8 +94,7 @@ class Energy(Measure):
 class ReferenceKL(Measure):
     """Fills `kl`: log pi - log pi_ref, summed over a turn's tokens (k1).
 
-    pi_ref is the policy before training. The log-probabilities of pi are recomputed, so that `kl`
-    is exactly 0 for equal policies.
+    pi_ref is the policy before training. pi is recomputed, so that equal policies have exactly 0.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("kl",)
@@ -120,7 +119,6 @@ class HindsightSettings:
     hint: str = "\nIn the end: {observation}"  # text at the end of the prompt
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if the temperature is out of range or the hint lacks its field."""
         number("hindsight.temperature", self.temperature, 1e-6)
         if not isinstance(self.hint, str) or self.hint.count("{observation}") != 1:
             raise ConfigError(f"hindsight.hint must say {{observation}} once, got {self.hint!r}")
@@ -166,7 +164,6 @@ class EnvironmentRewardSettings:
     outcome: float = 0.0  # part of a solved episode's last reward: 10 in Sokoban
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if the outcome is no finite number."""
         number("environment_reward.outcome", self.outcome)
 
 
@@ -204,9 +201,8 @@ class ResponseLength(Measure):
 class Subgoals(Measure):
     """Fills `process_reward`: the turn's gain over the best progress of its rollout so far.
 
-    Progress is the solved share of the task's subgoals, 0 at the start and where unknown. A subgoal
-    that is undone and reached again counts once. With rows of tokens, a turn's last token has the
-    gain.
+    Progress is the solved share of the task's subgoals, 0 at the start and where unknown; a subgoal
+    reached again counts once. With rows of tokens, a turn's last token has the gain.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
@@ -220,7 +216,6 @@ class Subgoals(Measure):
 
 
 def _gains(rollout: Rollout) -> Iterator[float]:
-    """Yield each turn's gain over the best progress so far."""
     best = 0.0
     for turn in rollout.turns:
         gain = max(0.0, turn.progress - best) if math.isfinite(turn.progress) else 0.0

@@ -56,7 +56,6 @@ class MismatchedRatio(Measure):
         return single_turn(replace(other, prompt_ids=own.prompt_ids[-room:], images=()), 0.0)
 
     def _scores(self, policy: Policy, rows: Sequence[Sample]) -> Floats:
-        """Return the log-probability of each row's answer. Shape [N]."""
         own = self._context
         scored = score_tokens(policy, rows, own.temperature, own.max_tokens)
         return np.array([one.logprob.sum() for one in scored], dtype=np.float64)

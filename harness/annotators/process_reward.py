@@ -44,7 +44,6 @@ class ProcessRewardSettings:
     model: str | None = None  # None copies the policy
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if a value is out of range."""
         one_of("process_reward.objective", self.objective, ("dpo", "ce"))
         one_of("process_reward.update", self.update, ("before", "after"))
         if self.threshold is not None:
@@ -69,8 +68,8 @@ class ProcessReward:
     """Fills `process_reward`: beta * (log pi_phi - log pi_den), summed over a turn's tokens.
 
     pi_phi starts as a copy of the policy, or as a text model (`model`). With the objective "dpo"
-    pi_den is the policy of the rollouts and the loss is the mean over all pairs of a success and a
-    failure of one group of -log sigmoid(R+ - R-); with "ce" pi_den is the reference policy and the
+    pi_den is the policy of the rollouts; the loss is the mean over all pairs of a success and a
+    failure of one group of -log sigmoid(R+ - R-). With "ce" pi_den is the reference policy and the
     loss is the cross-entropy of sigmoid(R) and success. R is a rollout's summed reward.
     Reference: OPRL, Eqs. 1 and 2. The paper has both orders: the overview of section 3.1 trains the
     model before scoring; Algorithm 1 and a later part of section 3.1 score first, with the model
@@ -78,9 +77,8 @@ class ProcessReward:
     are 0. PRIME, arXiv:2502.01456, whose algorithm scores first.
     Departs from them: a mini-batch has complete groups, so every pair counts.
 
-    Gradients take two passes: scores of all rollouts, without a graph, give the derivative of the
-    loss in each R; then each sequence alone is weighted by its rollout's derivative. So memory does
-    not grow with the group size.
+    Scores without a graph give the loss's derivative in each R, by which each sequence alone is
+    then weighted. So memory does not grow with the group size.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
@@ -142,13 +140,11 @@ class ProcessReward:
         return context.scores(denominator, rollouts)[0]
 
     def _readable(self, rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
-        """Return the rollouts as the model reads them."""
         if self._settings.model is None:
             return rollouts
         return text_reader.readable(rollouts, self._context.policy)
 
     def _reward(self, rollouts: Sequence[Rollout], old: Floats) -> Floats:
-        """Return the reward of each row of the table. Shape [N]."""
         reward = self._settings.beta * (self._context.scores(self.model, rollouts)[0] - old)
         return self._context.as_rows(reward, lengths_of(rollouts))
 

@@ -82,9 +82,8 @@ def register(name: str, settings: type[Any]) -> Callable[[type[Any]], type[Any]]
             `needs_reference` and `needs_oracle` (see the functions of these names).
 
     Returns:
-        A decorator for classes that are made of `(settings, context)`, follow
-        `harness.annotators.Annotator`, and name their `columns`: of the turn table, or new ones,
-        which are in its `extra`.
+        A decorator for classes made of `(settings, context)` that follow `Annotator` and name their
+        `columns`: of the turn table, or new ones, which are in its `extra`.
     """
 
     def add(made: type[Any]) -> type[Any]:
@@ -100,10 +99,7 @@ def columns(name: str) -> tuple[str, ...]:
 
 
 def complete(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all settings of an annotator: those given, and its defaults.
-
-    Raises `ConfigError` if the annotator or a setting is unknown, or a value is out of range.
-    """
+    """Return an annotator's settings, given or default; `ConfigError` for unknown or wrong ones."""
     return dataclasses.asdict(_settings(name, given))
 
 
@@ -118,10 +114,7 @@ def needs_oracle(name: str, given: Mapping[str, Any]) -> bool:
 
 
 def make(name: str, given: Mapping[str, Any], context: AnnotatorContext) -> Any:
-    """Return an annotator.
-
-    Raises `ConfigError` as `complete` does, and if the policy's chat template cannot be used.
-    """
+    """Return an annotator; errors as in `complete`, or for a chat template that cannot be used."""
     return _ANNOTATORS.get(name).make(_settings(name, given), context)
 
 

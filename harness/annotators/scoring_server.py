@@ -1,7 +1,6 @@
 """Scores tokens by a model behind a server of OpenAI's completions protocol, at temperature 1.
 
-The server must take a prompt of token ids and echo it with the log-probability of each token, as
-`vllm serve MODEL` does.
+It must echo a prompt of ids with the tokens' log-probabilities, as `vllm serve MODEL` does.
 """
 
 from __future__ import annotations
@@ -51,9 +50,7 @@ class ScoringServer:
         self.max_length: int | None = None
 
     def check(self, tokenizer: ChatTokenizer | None = None) -> None:
-        """Score a short text, so that errors show before a run.
-
-        `tokenizer` is the policy's, if given.
+        """Score a short text, so that errors show before a run; `tokenizer` is the policy's.
 
         Raises `ModelUnavailable` if the server does not answer, and `ConfigError` if it lacks the
         model, has other tokens or gives no log-probabilities of prompts.
@@ -69,12 +66,9 @@ class ScoringServer:
             )
 
     def score(self, rows: Sequence[Sample]) -> list[Floats]:
-        """Return the log-probability of each sample's action tokens, shapes [L].
+        """Return log-probabilities of samples' action tokens, [L] each; equal ones are sent once.
 
-        Equal samples are sent once.
-
-        Raises `ModelUnavailable` if a request failed after all retries, and `ConfigError` if the
-        server refuses one or gives no log-probabilities.
+        Raises `ModelUnavailable` after all retries, and `ConfigError` if the server refuses.
         """
         ids = [row.prompt_ids + row.response_ids for row in rows]
         distinct = list(dict.fromkeys(ids))
@@ -86,7 +80,6 @@ class ScoringServer:
         return f"the model {self._model.name} at {self._url}"
 
     def _read_list(self) -> None:
-        """Read the server's list of models, if it has one."""
         try:
             status, text = exchange(
                 "GET", f"{self._url}/models", headers=self._headers, timeout_s=_LIST_S
@@ -149,7 +142,6 @@ class ScoringServer:
                 return answer
 
     def _read(self, ids: tuple[int, ...], answer: Any) -> _Scored:
-        """Return the prompt's scored tokens from a reply."""
         try:
             scored_prompt = answer["choices"][0]["logprobs"]
             texts, logprobs = (
@@ -168,7 +160,6 @@ class ScoringServer:
 
 
 def _action_logprobs(row: Sample, logprobs: Sequence[float]) -> Floats:
-    """Return the log-probabilities of a sample's action tokens. Shape [L]."""
     own = np.asarray(logprobs[len(row.prompt_ids) :], dtype=np.float64)
     return own[np.asarray(row.turn) >= 0] if row.turn else own
 

@@ -40,10 +40,9 @@ class CrossEncoder(Scorer):
     """
 
     def __init__(self, name: str, device: str | None = None, max_length: int = MAX_LENGTH) -> None:
-        """Load the model of a hub name or folder; without `device` on a GPU, if there is one.
+        """Load the model of a hub name or folder; `ConfigError` if it cannot score pairs.
 
-        Both texts together have at most `max_length` tokens; the longer one is truncated. Raises
-        `ConfigError` if the model cannot be loaded or does not score pairs.
+        Both texts together have at most `max_length` tokens; the longer one is truncated.
         """
         import transformers
 
@@ -86,9 +85,8 @@ class CrossEncoder(Scorer):
 class Embedding(Scorer):
     """A frozen sentence encoder: cosine of the two texts' embeddings, 0 if it is negative.
 
-    Embeddings are the mean of the last layer over a text's tokens, normalised. Other values are not
-    rescaled, so that thresholds on cosines keep their meaning. The embeddings of the last used
-    texts are cached.
+    Embeddings are normalised means of the last layer over tokens, cached for the last used texts.
+    Other values are not rescaled, so that thresholds on cosines keep their meaning.
     """
 
     def __init__(
@@ -98,11 +96,7 @@ class Embedding(Scorer):
         max_length: int = MAX_LENGTH,
         size: int = 50_000,
     ) -> None:
-        """Load the model of a hub name or folder; without `device` on a GPU, if there is one.
-
-        Texts are truncated to `max_length` tokens; the embeddings of `size` texts are cached.
-        Raises `ConfigError` if the model cannot be loaded.
-        """
+        """Load a hub name or folder, or raise `ConfigError`; `size` embeddings are cached."""
         import transformers
 
         self._device = _device(device)
@@ -159,10 +153,9 @@ class Embedding(Scorer):
 
 
 def open_scorer(spec: str, device: str | None = None) -> Scorer:
-    """Return a scorer: `exact`, `lexical`, `cross-encoder` or `embedding`, on `device`.
+    """Return a scorer: `exact`, `lexical`, `cross-encoder[:MODEL]` or `embedding[:MODEL]`.
 
-    The last two have the model of `DEFAULT_MODELS`, or another one: `cross-encoder:NAME_OR_FOLDER`.
-    Raises `ConfigError` if there is no such scorer or its model cannot be loaded.
+    `MODEL` is a name or folder. Raises `ConfigError` for another scorer, or if its model fails.
     """
     kind, _, name = spec.partition(":")
     if kind in SCORERS and not name:
@@ -179,11 +172,7 @@ def open_scorer(spec: str, device: str | None = None) -> Scorer:
 
 
 def resolve(settings: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
-    """Return an estimator's settings with the names of models replaced by scorers on `device`.
-
-    It replaces `scorer` and `match`, also in a `base`, unless they need no model. Equal names give
-    the same scorer. Raises the errors of `open_scorer`.
-    """
+    """Return an estimator's settings with scorers in place of models' names, one for each name."""
     return _resolved(settings, device, {})
 
 

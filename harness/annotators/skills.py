@@ -33,11 +33,9 @@ class SkillBank:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self._skills: dict[str, list[Skill]] = {}
 
     def __len__(self) -> int:
-        """Return the number of skills."""
         return sum(map(len, self._skills.values()))
 
     def take(self, rollouts: Iterable[Rollout]) -> None:

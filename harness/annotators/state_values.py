@@ -25,15 +25,11 @@ class StateValuesSettings:
     count: int = 8  # K, continuations of each state; at least 1
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if the count is out of range."""
         integer("continuations.count", self.count, 1)
 
 
 class StateValues(Measure):
-    """Fills `state_value`: the mean return of continuations from right before each turn.
-
-    The player of the run plays them with the current policy, from forks of the episodes.
-    """
+    """Fills `state_value`: the mean return of continuations, played from forks before each turn."""
 
     columns: ClassVar[tuple[str, ...]] = ("state_value",)
 

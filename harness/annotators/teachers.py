@@ -34,7 +34,6 @@ class InformationGainSettings:
     needs_oracle: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if the measure is unknown or the thought is no text."""
         one_of("information_gain.measure", self.measure, ("logprob", "prob"))
         if not isinstance(self.thought, str) or "think>" in self.thought:
             raise ConfigError(

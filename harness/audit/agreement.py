@@ -57,19 +57,11 @@ def agree(
     fresh: Ints | None = None,
     minimum: Minimum = MINIMUM,
 ) -> Agreement:
-    """Compare the credit of methods with the truth.
+    """Compare methods' advantages, shape [N] each, with the truth; raise `TableError` if one fails.
 
-    Args:
-        truth: The truth of N turns.
-        advantages: The advantages of each method. Shape [N] each.
-        measured: Methods whose credit is made of the first half of the continuations, as
-            `Truth.credited` has it: they are compared with the second half alone.
-        fresh: The group of each turn in which its credit was computed, where a task has several.
-            Shape [N]. It adds the figures of `spread.NAMES`.
-        minimum: The evidence that a figure needs.
-
-    Raises:
-        TableError: A method's advantages have another shape, or are not finite.
+    Methods in `measured` are credited by the first half of the continuations, as `Truth.credited`
+    has it, so they are compared with the second half alone. `fresh`, the group of each turn in
+    which its credit was computed, adds the figures of `spread.NAMES`.
     """
     for name, credit in advantages.items():
         if credit.shape != truth.advantage.shape or not np.isfinite(credit).all():
@@ -120,7 +112,6 @@ def _bearing(truth: Truth, fresh: Ints | None) -> dict[str, Bools]:
 
 
 def _statistics(truth: Truth, fresh: Ints | None) -> dict[str, Callable[[Floats], Statistic]]:
-    """Return what makes a statistic of a method's credit, by the name of the figure."""
     found: dict[str, Callable[[Floats], Statistic]] = {
         title: partial(statistic_of, truth, truth.advantage)
         for title, statistic_of in _STATISTICS.items()
@@ -131,9 +122,8 @@ def _statistics(truth: Truth, fresh: Ints | None) -> dict[str, Callable[[Floats]
 def _ceiling(truth: Truth, statistic_of: _Factory, weights: Floats) -> float:
     """Return the correlation of two measurements with K continuations each.
 
-    Quarters and halves of the K are compared with each other; 1/r is linear in 1/K where the errors
-    of K are independent, so it is extrapolated. With 16 to 48 continuations this is 0.01 to 0.02
-    too low; the Spearman-Brown formula is 0.01 to 0.045 too high for ranks within few turns.
+    It is extrapolated from quarters and halves of the K: 1/r is linear in 1/K. With 16 to 48
+    continuations it is 0.01 to 0.02 too low; the Spearman-Brown formula is 0.01 to 0.045 too high.
     """
     quarters = [np.arange(i, truth.returns.shape[1], 4) for i in range(4)]
 
@@ -169,10 +159,7 @@ def _over_all_turns(truth: Truth, wanted: Floats, credit: Floats) -> Statistic:
 
 
 def _within(parts_of: Callable[[Truth], Ints]) -> _Factory:
-    """Return the mean correlation within parts of the turns, weighted by their number of turns.
-
-    Parts in which the truth does not differ are left out; constant credit has 0 there.
-    """
+    """Return the mean correlation within parts, weighted by turns, but for parts of equal truth."""
 
     def factory(truth: Truth, wanted: Floats, credit: Floats) -> Statistic:
         part = parts_of(truth)
@@ -222,11 +209,7 @@ def _share(truth: Truth, right: Bools | Floats, among: Bools | Floats) -> Statis
 
 
 def _among_most(truth: Truth, wanted: Floats, credit: Floats, *, of_good: bool) -> Statistic:
-    """Return the share of clearly good turns among those with the most credit, or the reverse.
-
-    Each sample of tasks takes its own turns with the most credit, the same share of them. Of equal
-    turns at the limit each has the same share.
-    """
+    """Return the share of clearly good turns among those with the most credit, or the reverse."""
     group, place = truth.turns.group, places(credit)
     good = evidence.clear(truth) & (wanted > 0)
     most = math.ceil(MOST * len(credit))

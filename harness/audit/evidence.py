@@ -85,14 +85,7 @@ class Evidence:
 def collect(
     truth: Truth, bearing: Mapping[str, Bools], group: Ints | None, minimum: Minimum
 ) -> Evidence:
-    """Return the evidence of a truth.
-
-    Args:
-        truth: The truth of N turns; its groups are tasks.
-        bearing: The turns that bear each figure. Shape [N] each.
-        group: The group of each turn in which its credit was computed; None for the tasks.
-        minimum: The least evidence of a figure.
-    """
+    """Return a truth's evidence; `bearing` and `group`, None for tasks, have shape [N] each."""
     turns = truth.turns
     first = turns.starts
     returns = np.bincount(turns.rollout, weights=turns.reward)

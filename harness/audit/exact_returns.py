@@ -17,11 +17,7 @@ from harness.types.rollout import Rollout
 
 
 class ExactReturns:
-    """The policy's exact values of the states of episodes; it plays nothing beside them.
-
-    It stands in for `StateReturns`: a rollout gets `state_returns` with `count` equal columns, so
-    that its values have no error. Raises `ConfigError` if the policy's probabilities are unknown.
-    """
+    """The policy's exact values of states, as `count` equal columns, in place of `StateReturns`."""
 
     def __init__(self, policy: AuditPolicy, count: int, reward: str, gamma: float) -> None:
         one_of("reward", reward, REWARDS)
@@ -59,13 +55,10 @@ class ExactReturns:
 
 
 class _ValuingActor:
-    """An actor of one episode that has each state valued before it decides."""
-
     def __init__(self, returns: ExactReturns, actor: Actor, episode: Episode) -> None:
         self._returns, self._actor, self._episode = returns, actor, episode
         self.values: list[float] = []
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return the actor's decision."""
         self.values.append(self._returns.value(self._episode))
         return await self._actor.act(view, seed)

@@ -1,9 +1,7 @@
 """Policy gradients by given advantages: of a table of probabilities, or of a model's parameters.
 
-A truth knows one of two things about its policy. With the probabilities of the actions, the policy
-is a softmax over the actions of each state; states of two tasks are different. With a sketch of
-each turn's gradient, the gradient of the parameters is the sum of advantage times sketch, and all
-tasks share the parameters.
+With known probabilities the policy is a softmax over the actions of each state of each task. With
+sketches the gradient is the sum of advantage times sketch, and all tasks share the parameters.
 """
 
 from __future__ import annotations
@@ -23,11 +21,7 @@ _TINY: Final = 1e-12
 
 
 def cosine(truth: Truth, wanted: Floats, credit: Floats) -> Statistic:
-    """Return the cosine between two policy gradients, by the credit and by the wanted advantages.
-
-    The gradient is the sum over turns of the advantage times the gradient of the action's
-    log-probability. Credit of zeros has 0; without a known policy it is nan.
-    """
+    """Return the cosine of two policy gradients: 0 for zero credit, nan without a known policy."""
     if truth.sketch is not None:
         own, true = (_sums(truth, truth.turns.group, values) for values in (credit, wanted))
 
@@ -55,13 +49,7 @@ def _cosine(both: float, of_own: float, of_true: float) -> float:
 
 
 def squared_norms(truth: Truth, part: Ints, credit: Floats) -> Floats | None:
-    """Return the squared norm of each part's gradient, None if the policy is unknown.
-
-    Args:
-        truth: The truth of N turns.
-        part: Part of each turn, from 0; a part is of one task. Shape [N].
-        credit: Advantage of each turn. Shape [N].
-    """
+    """Return the squared norm of each part's gradient, parts [N] within tasks; None if unknown."""
     if truth.sketch is not None:
         found: Floats = np.square(_sums(truth, part, credit)).sum(axis=1)
         return found
@@ -103,10 +91,7 @@ class _Table:
         self._equal, self._part = truth.equal[first], part[first]
 
     def inner(self, one: Floats, two: Floats) -> Floats:
-        """Return the inner product of two gradients in each part. Shape [parts].
-
-        A turn's gradient is one-hot of its action - probabilities.
-        """
+        """Return each part's inner product; a turn's gradient is one-hot - probabilities."""
         (a, b, c), (d, e, f) = self._sums(one), self._sums(two)
         by_action = np.bincount(self._state_of_action, weights=a * d)
         rest = b * e * self._equal - b * f - e * c
@@ -122,5 +107,4 @@ class _Table:
 
 @lru_cache(maxsize=2)
 def _table(truth: Truth) -> _Table | None:
-    """Return the table of a truth by tasks; all methods share it."""
     return None if truth.taken is None else _Table(truth, truth.turns.group)

@@ -75,13 +75,9 @@ def weighted(weights: Floats, values: Floats) -> float:
 def figures(
     weights: Floats, statistics: Mapping[str, Statistic], kind: Kind, tasks: int
 ) -> dict[str, Figure]:
-    """Return the figure of each method.
+    """Return the figure of each method; the first method is what others are compared with.
 
-    Args:
-        weights: The `samples`.
-        statistics: The statistic of each method; the first is what others are compared with.
-        kind: The kind of the figure.
-        tasks: The number of tasks that bear the figure.
+    `weights` are the `samples`, `tasks` is the number of tasks that bear the figure.
     """
     found: dict[str, Figure] = {}
     first, first_arms = np.empty(0), (math.nan, math.nan)
@@ -129,9 +125,7 @@ def _cosine(values: Floats) -> tuple[float, float]:
 def _error(values: Floats, share: float = 1.0) -> tuple[float, float]:
     """Return the standard error and Student's quantile.
 
-    Args:
-        values: The value of all tasks, then those without one task each. Shape [1 + P].
-        share: The share of Satterthwaite's degrees of freedom that is taken.
+    `values` [1 + P] begin with that of all tasks; `share` is that of Satterthwaite's degrees.
     """
     apart = _apart(values)
     squares = math.fsum(apart**2)
@@ -149,9 +143,8 @@ def _difference(
 ) -> tuple[float, float]:
     """Return the interval of a difference, by squares of both intervals' arms.
 
-    The arms are added as correlated errors are (Zou and Donner 2008, eq. 6 and 7), the correlation
-    being the jackknife's. Unlike an error of the difference it keeps a width where few tasks tell
-    the methods apart.
+    The arms add as errors of the jackknife's correlation (Zou and Donner 2008, eq. 6 and 7), and
+    keep a width where few tasks tell the methods apart.
     """
     if not np.isfinite((*of_first, *of_own)).all():
         return math.nan, math.nan
@@ -169,10 +162,7 @@ def _difference(
 
 
 def _apart(values: Floats) -> Floats:
-    """Return what each task left out changes; the squares add up to the squared error. Shape [P].
-
-    (n - 1) / n of the jackknife times n / (n - 1) is 1.
-    """
+    """Return what each task left out changes; squares add up to the squared error. Shape [P]."""
     without = values[1:]
     return without - math.fsum(without) / len(without)
 
@@ -185,10 +175,7 @@ def _quantile(degrees: float) -> float:
 
 
 def _wilson(share: float, error: float, quantile: float, tasks: int) -> tuple[float, float]:
-    """Return Wilson's interval of a share with a standard error.
-
-    Equal shares of all tasks tell no error; each task then counts as one value.
-    """
+    """Return Wilson's interval of a share with an error; if all tasks agree, each is one value."""
     share = min(max(share, 0.0), 1.0)
     variance = share * (1 - share)
     count = variance / error**2 if error > _FLAT and variance > _FLAT else float(max(tasks, 1))

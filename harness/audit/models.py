@@ -43,7 +43,6 @@ class Plan:
     process_reward: Path | None = None  # training run whose reward model scores turns
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if a number is out of range."""
         if self.group_size < 2:
             raise ConfigError(f"--group-size must be at least 2, got {self.group_size}")
         if self.repeats < 1:
@@ -62,9 +61,8 @@ async def measure_model(
 ) -> TruthSet:
     """Play groups with a model, or with the noisy expert, and measure the truth of their turns.
 
-    `config` has environment, split, number of tasks, model and agent, as for an evaluation.
-    `on_group` is called after each group with the groups played so far and their total. Raises
-    `AgentGymsError` if the model or the environment cannot be opened, or every episode was lost.
+    `on_group` gets the groups played so far and their total. Raises `AgentGymsError` if the model
+    or the environment cannot be opened, or every episode was lost.
     """
     if config.agent.kind in ("reflexion", *SEARCHES):
         raise ConfigError("an audit plays each episode once: give --agent direct or react")
@@ -113,7 +111,6 @@ async def measure_model(
 
 
 def _check_reward_model(plan: Plan, model: Model) -> None:
-    """Raise `ConfigError`, before anything is played, if a reward model cannot score the turns."""
     if plan.process_reward is None:
         return
     from harness.audit import reward_models

@@ -1,8 +1,7 @@
 """Gradients of each turn by a model's parameters, projected to few dimensions.
 
-The policy gradient is linear in the advantages, so with the gradient of each turn's log-probability
-the gradients of all estimators follow without the model. A turn's gradient has as many numbers as
-the model has parameters; a random projection keeps the inner products of a few thousand.
+The policy gradient is linear in the advantages, so these give the gradients of all estimators
+without the model.
 
 The projection is a count sketch (Charikar, Chen, Farach-Colton 2002): each parameter is added to
 one of D numbers with a random sign. Inner products of projected vectors are unbiased, and the
@@ -31,17 +30,9 @@ SIZE: Final = 2048
 
 
 class Projection:
-    """A seeded count sketch of a policy's trained parameters; it keeps 4 bytes for each.
-
-    `size` is D, the dimensions of a sketch. The policy must be on one device.
-    """
+    """A seeded count sketch of trained parameters on one device, 4 bytes for each; `size` is D."""
 
     def __init__(self, policy: Policy, size: int = SIZE, seed: int = 0) -> None:
-        """Draw place and sign of each parameter.
-
-        Raises:
-            ValueError: A trainer has changed the policy's layers.
-        """
         if adds_in_place(policy.model):
             raise ValueError(
                 "a trainer holds this policy, and its layers add gradients in place, where they "
@@ -69,10 +60,9 @@ class Projection:
 def sketches(
     policy: Policy, rollouts: Sequence[Rollout], projection: Projection, temperature: float = 1.0
 ) -> NDArray[np.float16]:
-    """Return the sketched gradient of each turn's log-probability, on one scale. Shape [N, D].
+    """Return the sketched gradients of the turns' log-probabilities, on one scale. Shape [N, D].
 
-    The log-probability of a turn is the sum over its sampled tokens. Equal answers to equal prompts
-    pass through the model once, in evaluation mode. Temperature 0 counts as 1.
+    A turn's is the sum over its sampled tokens. Temperature 0 counts as 1.
     """
     known: dict[tuple[object, ...], Sketch] = {}
 

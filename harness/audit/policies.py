@@ -43,15 +43,9 @@ class AuditPolicy(ContinuationPlayer, Protocol):
 
 
 class NoisyExpert:
-    """The environment's expert with random actions in between; it has no memory and no model.
-
-    A random action is an admissible one. If all of them have parts to fill in, or none can be
-    listed, it is one of the `beginnings` of the expert's action. `noise` is its probability, in [0,
-    1].
-    """
+    """The environment's expert, with random actions by probability `noise`; it has no memory."""
 
     def __init__(self, noise: float, kind: str = "best") -> None:
-        """Raise `ConfigError` if `noise` is out of range."""
         if not 0 <= noise <= 1:
             raise ConfigError(f"noise must be in [0, 1], got {noise}")
         self._noise, self._kind = noise, kind
@@ -75,10 +69,7 @@ class NoisyExpert:
         return Chances(chances.get(action, 0.0), sum(p * p for p in chances.values()))
 
     def table(self, env: Solved, model: Model, turn: int) -> NDArray[np.float64]:
-        """Return its probabilities in an enumerated environment, from a turn on. Shape [H, S, A].
-
-        Raises `ConfigError` if it plays another expert than the best one.
-        """
+        """Return its probabilities in an enumerated environment from a turn on. Shape [H, S, A]."""
         if self._kind != "best":
             raise ConfigError(f"exact truth knows the expert 'best' alone, got {self._kind!r}")
         acts = model.legal.sum(axis=1, keepdims=True)
@@ -133,11 +124,7 @@ class NoisyExpert:
 
 
 def beginnings(action: str) -> list[str]:
-    """Return the shorter forms of an action, from the shortest one; at least one.
-
-    `verb[words]` loses words in its brackets, code of several lines loses lines, anything else
-    words: always from the end.
-    """
+    """Return an action's shorter forms, shortest first, at least one; it loses words or lines."""
     verb, bracket, content = action.partition("[")
     if bracket and content.endswith("]") and "\n" not in action:
         words = content[:-1].split()

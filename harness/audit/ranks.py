@@ -28,12 +28,10 @@ class Ranks:
 
 
 def places(values: Floats) -> Ints:
-    """Return the place of each value among the different values; rounding noise is ignored.
+    """Return the place of each value [N] among the different values; rounding noise is ignored.
 
-    Shape [N].
-
-    Values are equal if they differ by at most `EQUAL` times the largest size. Each group of equals
-    starts at its smallest value, so a long run of tiny steps does not become one place.
+    Values are equal within `EQUAL` times the largest size. Each group of equals starts at its
+    smallest value, so a long run of tiny steps does not become one place.
     """
     limit = EQUAL * float(np.abs(values).max(initial=0.0))
     distinct, place = np.unique(values, return_inverse=True)
@@ -57,10 +55,7 @@ def signs(values: Floats) -> Floats:
 
 
 def correlation(one: Floats, two: Floats, weights: Floats) -> float:
-    """Return Pearson's weighted correlation.
-
-    It is nan if the first row is constant, else 0 if the second is.
-    """
+    """Return the weighted Pearson correlation: nan if `one` is constant, else 0 if `two` is."""
     total = weights.sum()
     one = one - (one * weights).sum() / total
     two = two - (two * weights).sum() / total

@@ -20,11 +20,7 @@ _CONFIG: Final = "config.json"
 
 
 def settings(run: Path) -> dict[str, Any]:
-    """Return the configuration of a run that trained a model which scores turns.
-
-    Raises `ConfigError` if the folder is no run's, its annotators have no such model, or the model
-    is compared with the policy before training, which checkpoints do not keep.
-    """
+    """Return the configuration of a run whose reward model scores turns, or raise `ConfigError`."""
     where = f"--process-reward {str(run)!r:.200}"
     if not (run / _CONFIG).is_file():
         raise ConfigError(f"{where} is no training run's folder: it has no {_CONFIG}")
@@ -43,13 +39,11 @@ def settings(run: Path) -> dict[str, Any]:
 def process_rewards(
     run: Path, policy: Policy, rollouts: Sequence[Rollout], temperature: float
 ) -> Floats:
-    """Return beta * (log pi_phi - log pi) of each turn, with pi_phi of the newest checkpoint.
+    """Return beta * (log pi_phi - log pi) of each turn, shape [N]; the newest checkpoint is pi_phi.
 
-    Shape [N].
-
-    `policy` is pi, the sampler of the rollouts' tokens (OPRL, Eq. 1). Raises the errors of
-    `settings`, `ConfigError` if the run has no whole checkpoint, and `CheckpointError` if its model
-    is damaged or does not fit the policy.
+    `policy` is pi, the sampler of the rollouts' tokens (OPRL, Eq. 1). Raises `ConfigError` as
+    `settings` does and without a whole checkpoint, `CheckpointError` if its model is damaged or
+    does not fit.
     """
     config = settings(run)
     context = AnnotatorContext(policy, context=config["agent"]["context"], temperature=temperature)

@@ -38,10 +38,7 @@ _TINY: Final = 1e-9
 
 
 def statistics(truth: Truth, fresh: Ints) -> dict[str, Callable[[Floats], Statistic]]:
-    """Return for each of `NAMES` the function from a method's credit to its statistic.
-
-    The truth's groups are tasks; `fresh` has the group of each turn's credit, from 0, shape [N].
-    """
+    """Return the maker of each of `NAMES`' statistics; `fresh` has each turn's group, shape [N]."""
     turns = _EqualTurns(truth, fresh)
     return {
         "snr": lambda credit: _snr(truth, fresh, credit),
@@ -76,10 +73,7 @@ def _snr(truth: Truth, fresh: Ints, credit: Floats) -> Statistic:
 
 
 class _EqualTurns:
-    """The turns that were played in several groups of their task.
-
-    `_cell` numbers equal turns, `_pair` equal turns of one group.
-    """
+    """Turns played in several groups of their task: `_cell` numbers equals, `_pair` by group."""
 
     def __init__(self, truth: Truth, fresh: Ints) -> None:
         turns = truth.turns

@@ -98,15 +98,11 @@ class Truth:
         return replace(self, returns=self.returns[:, which::2])
 
     def credited(self) -> TurnTable:
-        """Return the turns with `state_value` by the first half, in units of their rewards.
-
-        Compare credit that reads it with the second half, whose errors are independent.
-        """
+        """Return turns with `state_value` by the first half; compare credit with the second."""
         value = self.options.reward_scale * self.half(0).returns.mean(axis=1)
         return replace(self.turns, state_value=value)
 
     def _after(self, before: Floats) -> Floats:
-        """Return the value of the state after each turn, 0 after the last one."""
         return np.where(self.turns.goes_on, np.append(before[1:], 0.0), 0.0)
 
 
@@ -145,8 +141,6 @@ async def measure(
 
 
 class _Audited:
-    """Plays the episodes of an audit."""
-
     def __init__(self, policy: AuditPolicy, options: TruthOptions, seed: int) -> None:
         self._policy, self._seed = policy, seed
         self._actors: dict[tuple[int, int], _EpisodeActor] = {}
@@ -158,7 +152,6 @@ class _Audited:
         )
 
     async def play(self, episode: Episode) -> Rollout:
-        """Play an episode, measuring before each of its turns."""
         actor = _EpisodeActor(self._policy, episode)
         self._actors[episode.group, episode.member] = actor  # in place of one that failed
         return await self.returns.run(episode, actor, seed=self._seed)
@@ -187,10 +180,7 @@ class _Audited:
 
 
 class _EpisodeActor:
-    """The policy as the actor of one episode.
-
-    It notes the policy's knowledge and chances at each turn.
-    """
+    """The policy as the actor of one episode; it notes its knowledge and chances at each turn."""
 
     def __init__(self, policy: AuditPolicy, episode: Episode) -> None:
         self._policy, self._episode = policy, episode
@@ -198,7 +188,6 @@ class _EpisodeActor:
         self.chances: list[Chances | None] = []
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Take the next turn; states in which the partner's seat acts are not the policy's."""
         is_policys = not is_partners(view.info)
         if is_policys:
             self.known.append(self._policy.key(self._episode))

@@ -72,10 +72,7 @@ class TruthSet:
 
 
 def write(path: Path, truth_set: TruthSet) -> None:
-    """Write a truth set as one file; equal sets give equal bytes.
-
-    Raises `BadOption` if it cannot.
-    """
+    """Write a truth set as a file, equal sets with equal bytes; raise `BadOption` if it cannot."""
     head = {
         "format": FORMAT,
         "options": _told(truth_set.truth.options),
@@ -156,7 +153,6 @@ def _arrays(truth_set: TruthSet) -> dict[str, NDArray[Any]]:
 
 
 def _smallest_type(returns: Floats) -> type[np.generic]:
-    """Return the smallest type that keeps every return to the bit."""
     for kind in (np.uint8, np.float32):
         with np.errstate(invalid="ignore", over="ignore"):
             if np.array_equal(returns.astype(kind).astype(np.float64), returns):

@@ -1,5 +1,1 @@
-"""The command `harness`: train, gateway, eval, export, report, recipes, methods, credit.
-
-Takes arguments of the command line; prints text and returns an exit status. Each command imports
-what it needs when it runs, so that `harness credit` needs no torch.
-"""
+"""The command `harness`; each subcommand imports only what it needs: `harness credit` no torch."""

@@ -190,10 +190,7 @@ def _draw(path: Path, agreement: Agreement, title: str, parts: Parts) -> None:
 def _with_signal(
     options: dict[str, Any], overrides: tuple[str, ...], env_args: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Let the expert play as in the environment's truth set if no option says how to play.
-
-    Returns the overrides and arguments of the environment; `noise` is set in the options.
-    """
+    """Let the expert play as in the environment's truth set if no option says how to play."""
     from harness.audit import sets
 
     source = click.get_current_context().get_parameter_source

@@ -31,7 +31,6 @@ class _WithSubcommands(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Return the context of `harness credit`, or of its subcommand."""
         for one in (audit, bias):
             if args[:1] == [one.name]:
                 return one.make_context(f"{info_name} {one.name}", args[1:], parent, **extra)

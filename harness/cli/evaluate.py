@@ -152,10 +152,7 @@ def whole_numbers(text: str, option: str, example: str) -> list[int]:
 
 
 def new_config(given: Mapping[str, Any]) -> EvaluationConfig:
-    """Return the settings of a new evaluation.
-
-    Raises `click.UsageError` without environment or model, `ConfigError` for a wrong setting.
-    """
+    """Return an evaluation's settings; `click.UsageError` without environment or model."""
     from harness import config as configs
 
     name = str(given.get("model", {}).get("name", ""))
@@ -184,7 +181,6 @@ def _check_folder(given: Mapping[str, Any]) -> None:
 
 
 def _resumed_config(folder: Path, given: Mapping[str, Any]) -> EvaluationConfig:
-    """Return the settings of an evaluation's folder, changed by the given ones."""
     from harness import config as configs
     from harness.evaluation import results
     from harness.evaluation.folders import read_config
@@ -215,10 +211,7 @@ def _resolved(config: EvaluationConfig) -> EvaluationConfig:
 
 
 def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> int:
-    """Play the newest evaluated checkpoints of a run, and print their mean.
-
-    Each has a folder, in which a repeated call goes on. The status is 1 if episodes are missing.
-    """
+    """Play a run's newest evaluated checkpoints, print their mean; 1 if episodes are missing."""
     from harness.evaluation import results, run_checkpoints
     from harness.evaluation.model_source import check_checkpoint, is_run
     from harness.reporting import report_output
@@ -238,7 +231,6 @@ def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> 
 
 
 def _checkpoint_config(given: dict[str, Any], step: int) -> EvaluationConfig:
-    """Return the resolved settings of an evaluation of a run's checkpoint."""
     from harness import config as configs
     from harness.evaluation import defaults
 

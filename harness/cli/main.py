@@ -161,10 +161,7 @@ def gateway(recipe: str, address: str, overrides: tuple[str, ...]) -> None:
 
 
 def run() -> None:
-    """Entry point: prints any error and a missing extra in one line, no traceback.
-
-    After a signal the exit status is 128 plus the signal's number, as in shells.
-    """
+    """Entry point: an error is one line, the status after a signal 128 plus its number."""
     last_resort.run("harness", _run)
 
 

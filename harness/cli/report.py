@@ -24,7 +24,6 @@ def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> 
 
 
 def _file(name: str, words: str) -> Callable[[Any], Any]:
-    """Return an option that names a file to write."""
     kind = click.Path(path_type=Path, dir_okay=False)
     return click.option(name, type=kind, callback=_check_folder, help=words)
 

@@ -278,10 +278,7 @@ def _print_plan(config: Config, gpus: _Gpus) -> bool:
 
 
 def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
-    """Print the plan of the first new run, the state of all, their disk and what they lack.
-
-    The status is 2 if anything is missing, as for one run.
-    """
+    """Print the plan of the first new run, the state of all, and what they lack (status 2)."""
     from harness.preflight.series_plan import plan_all
     from harness.runs.runfolder import RunFolder
     from harness.training import series

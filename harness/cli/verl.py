@@ -22,11 +22,7 @@ def train(
     *,
     print_config: bool,
 ) -> Path | None:
-    """Train a recipe with verl and return the run's folder, or print both configurations.
-
-    `overrides` change the recipe, `verl_settings` (`KEY=VALUE`) are verl's. Raises the errors of
-    `run.start`.
-    """
+    """Train a recipe with verl and return the run's folder, or print both configurations."""
     from harness import config as configs
     from harness.preflight import defaults
     from harness.training.verl import run, settings
@@ -44,7 +40,6 @@ def train(
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """Return name and value of a setting: a TOML value, or else plain text."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise click.UsageError(f"--verl takes KEY=VALUE, got {text!r:.80}")

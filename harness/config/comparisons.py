@@ -1,7 +1,7 @@
 """The settings in which runs differ because their methods do.
 
-`comparisons.toml` names them, each value with its reason, and a method's row in the table the
-settings of a run that it sets. For methods outside the file the table of methods stands alone.
+`comparisons.toml` names them with reasons, a method's row the settings of a run that it sets. For
+methods outside the file the table of methods stands alone.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def differs(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether two runs (all settings, as `flat` returns them) differ in a setting.
+    """Return whether two runs, as `flat` has them, differ in a key as `method.credit.gamma`.
 
-    A method's setting without a value equals a missing one. A key is such as `method.credit.gamma`.
+    A method's setting without a value equals a missing one.
     """
     absent = None if key.startswith(_METHOD) else _ABSENT
     a, b = first.get(key, absent), second.get(key, absent)
@@ -82,10 +82,7 @@ def _sets(method: str, key: str) -> bool:
 
 
 def _by_rows(key: str, names: list[str], runs: tuple[Mapping[str, Any], Mapping[str, Any]]) -> bool:
-    """Return whether the rows of two methods explain a difference between their runs.
-
-    They do if they set the key differently, or one method lacks the hyperparameter or annotator.
-    """
+    """Return whether the rows of two methods explain a difference between their runs."""
     rows = methods.rows()
     first, second = (rows.get(name) for name in names)
     if _stated(first, key) != _stated(second, key):

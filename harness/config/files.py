@@ -36,12 +36,11 @@ _MOST_KEYS: Final = 16
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a recipe, and import its plug-ins.
+    """Read a recipe, a TOML file or a built-in name, and import its plug-ins.
 
-    The path is a TOML file or the name of a built-in recipe; `+` and one of `MODELS` after it
-    trains that model, in a run whose name ends with it. Overrides are such as `run.seed=3` or
-    `env.kwargs.rooms="large"`; values are TOML, else text. Raises `ConfigError` if the file is
-    missing or not TOML, or a key or value is wrong.
+    `+` and one of `MODELS` after it trains that model, in a run whose name ends with it. Overrides
+    are such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, else text. Raises
+    `ConfigError` if the file is missing or not TOML, or a key or value is wrong.
     """
     values = _with_model(path)
     values.pop(DEPARTURES, None)
@@ -112,7 +111,7 @@ def _find(path: str | Path, folder: Path) -> Path:
 def read(file: Path) -> dict[str, Any]:
     """Return the settings of a TOML file merged onto those of the file that it extends.
 
-    Raises `ConfigError` if a file is missing or not TOML, or files extend each other in a circle.
+    Raises `ConfigError` if a file is missing, not TOML, or extends itself in a circle.
     """
     return _read(file, ())
 

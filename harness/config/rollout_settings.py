@@ -85,10 +85,7 @@ _BOUNDS: Final = {"token": (0.0, 2.0), "geometric": (0.999, 1.001), "product": (
 
 
 def complete_bounds(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `rollout.correction_bounds` with their defaults.
-
-    Raises `ConfigError` if a bound is unknown, of another type, or leaves no ratio.
-    """
+    """Return `rollout.correction_bounds` with their defaults; `ConfigError` if one is wrong."""
     bounds: dict[str, Any] = {}
     if kind == "clip":
         bounds = {"cap": 2.0}

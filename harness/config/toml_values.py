@@ -9,10 +9,7 @@ from harness.types.errors import ConfigError
 
 
 def parse_value(text: str, name: str) -> Any:
-    """Return the TOML value of an override's text, or else the text.
-
-    `name` is the key, for the error: `ConfigError` if the value is nested too deeply.
-    """
+    """Return an override's TOML value, or else its text; `ConfigError` if nested too deeply."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except ValueError:

@@ -1,8 +1,6 @@
 """Credit: advantages from recorded turns. Pure numpy, without a model.
 
-Takes a `TurnTable`; returns one advantage per row. `estimators` has one paper a file, `registry`
-their names, `shared`, `groups` and `similarity` what they share, `diagnostics` the figures about
-credit.
+Takes a `TurnTable`; returns one advantage per row. `estimators` has one paper a file.
 """
 
 from harness.credit import estimators  # noqa: F401 (registers the estimators)

@@ -59,11 +59,10 @@ def plan(
     no_ops: Sequence[str] = NO_OPS,
     whole: bool = True,
 ) -> list[Alignment]:
-    """Return the alignment of each failed rollout with a success of its group.
+    """Return the alignment of each failed rollout with a success of its group, if there is one.
 
-    Failed rollouts of groups without success are left out. All arguments except `whole` are those
-    of the estimator `scpo`. `whole` scores all pairs of positions and steps, for figures, not only
-    those that the matcher needs.
+    All arguments but `whole` are those of the estimator `scpo`. `whole` scores all pairs of
+    positions and steps, for figures.
     """
     check_levels(theta, lam)
     one_of("monotone", monotone, (True, False))

@@ -17,12 +17,11 @@ _Split = tuple[int, int, int, int, list[_Part]]
 def partitions(lengths: Sequence[int], parts: int) -> list[list[int]]:
     """Return the rows of each of k parts, ascending: equally many rows, nearly equal total lengths.
 
-    The largest differencing method of Karmarkar and Karp (1982) on tuples of k rows. The rows are
-    sorted by length and taken k at a time; then the two tuples whose parts differ most are merged,
-    the greatest part of one with the smallest of the other, until one is left.
-    Reference: how verl's `balance_batch` spreads sequences over k workers, ties included.
-    Departs from it: it refuses a number of rows that k does not divide. Here rows of length 0 are
-    added first and left out of the result, so that parts differ by some rows then.
+    The largest differencing method of Karmarkar and Karp (1982) on tuples of k rows: rows are taken
+    k at a time by length; then the two tuples whose parts differ most are merged, the greatest part
+    of one with the smallest of the other, until one is left.
+    Reference: verl's `balance_batch`, ties included. Departs from it: where k does not divide their
+    number, rows of length 0 are added and left out of the result.
     """
     integer("parts", parts, 1)
     count = len(lengths)

@@ -1,7 +1,4 @@
-"""Figures about credit, logged at every step: some for all methods, some for one estimator each.
-
-The latter are those in the plots or equations of the papers.
-"""
+"""Figures about credit, logged at every step: of all methods, and of single papers."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ Figures = dict[str, float]
 
 
 def layer_figures(name: str, turns: TurnTable, settings: Settings) -> Figures:
-    """Return the figures of one estimator, without those of its base; none for most estimators.
-
-    `settings` are all its hyperparameters, without those of its base.
-    """
+    """Return the figures of one estimator, without those of its base; none for most estimators."""
     return FIGURES[name](turns, settings) if name in FIGURES else {}
 
 
@@ -40,9 +34,8 @@ def _ecpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return figures over the repeated states: mean rho, the share with rho 0, and deviations.
 
     ECPO's Figure 4(a) plots the mean (.538 and .720 at its two group sizes). Its Figure 3(b) plots
-    the standard deviation over turns of advantages with shrinkage and of "raw GiGPO-style" ones:
-    `anchor_std`, of q~ - mu, and `anchor_std_raw`, of R_t - mu. Divided by sigma both would be
-    about 1 throughout, where the paper's grow in training.
+    the standard deviation over turns of advantages with shrinkage, `anchor_std` of q~ - mu, and
+    without, `anchor_std_raw` of R_t - mu. Divided by sigma, both would not grow as the paper's do.
     """
     returns = step_returns(turns, *(settings[key] for key in STEP_RETURNS))
     found = evidence.evidence(turns, returns, evidence.Calibration.of(settings))
@@ -68,8 +61,7 @@ def _salt_figures(turns: TurnTable, settings: Settings) -> Figures:
 def _scpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return credited turns per failed rollout, and the mean credit of a turn times alpha.
 
-    SCPO's Figure 7: about 12 and .034 late in training. Failed rollouts of groups without success
-    count too, with nothing; the mean is over all turns of the table.
+    SCPO's Figure 7: about 12 and .034 late in training. Failures without a success count, too.
     """
     chosen = {key: settings[key] for key in keyword_defaults(scpo.plan) if key in settings}
     aligned = scpo.plan(turns, **chosen, whole=False)
@@ -99,7 +91,6 @@ def _moments(column: str) -> Callable[[TurnTable, Settings], Figures]:
 
 
 def _hcapo_figures(turns: TurnTable, settings: Settings) -> Figures:
-    """Return the mean hindsight probability, and the share of ratios that are clipped."""
     assert turns.hindsight is not None
     mean = group_mean(turns.hindsight, turns.rollout)
     low, high = settings["clip_low"] * mean, settings["clip_high"] * mean
@@ -131,12 +122,10 @@ def _reinforce_pp_figures(turns: TurnTable, _settings: Settings) -> Figures:
 
 
 def _imitation_figures(turns: TurnTable, settings: Settings) -> Figures:
-    """Return the share of turns that are imitated."""
     return {"imitated_turns": float(imitation.imitation(turns, **settings).mean())}
 
 
 def _dmpo_figures(turns: TurnTable, settings: Settings) -> Figures:
-    """Return the number of pairs, and the share that the scores put in the right order."""
     return _pair_figures(dmpo.pairs_of(turns), dmpo.scores(turns, **settings))
 
 
@@ -146,13 +135,11 @@ def _pair_figures(pairs: Pairs, score: Floats) -> Figures:
 
 
 def _dpo_figures(turns: TurnTable, settings: Settings) -> Figures:
-    """Return DPO's loss, the number of pairs, and the share that the scores put in order."""
     pairs, score = _compared(turns, settings)
     return {"preference_loss": pairs.loss(settings["beta"] * score), **_pair_figures(pairs, score)}
 
 
 def _ipo_figures(turns: TurnTable, settings: Settings) -> Figures:
-    """Return IPO's loss, the number of pairs, and the share that the scores put in order."""
     pairs, score = _compared(turns, settings)
     goal = 1 / (2 * settings["tau"])
     return {"preference_loss": pairs.squared_loss(score, goal), **_pair_figures(pairs, score)}
@@ -166,7 +153,6 @@ def _compared(turns: TurnTable, settings: Settings) -> tuple[Pairs, Floats]:
 
 
 def _kto_figures(turns: TurnTable, settings: Settings) -> Figures:
-    """Return KTO's loss and reference point, and the shares of desirable and undesirable turns."""
     own = kto.labels(turns, **{key: settings[key] for key in CHOICES})
     return {
         "preference_loss": kto.loss(turns, **settings),
@@ -197,10 +183,7 @@ FIGURES: Final[dict[str, Callable[[TurnTable, Settings], Figures]]] = {
 
 
 def documentation_calls(turns: TurnTable) -> Figures:
-    """Return the shares of turns that look up documentation, as in GVPO's Figure 4 for AppWorld.
-
-    The result is empty where no action calls APIs.
-    """
+    """Return the shares of turns that look up documentation (GVPO, Figure 4), if any call APIs."""
     actions = [
         f"{key}\n{text.partition(scpo.SEPARATOR)[0]}"
         for key, text in zip(turns.action_key, turns.text, strict=True)
@@ -244,10 +227,9 @@ def divergent_anchors(
 ) -> float:
     """Return the share of repeated states whose best action was taken only once.
 
-    A repeated state was visited at least twice by its group. It counts if it has actions taken once
-    and actions taken more often, and the highest mean step return is of one taken once.
-    Reference: ECPO, Figure 1 and section 1, which draw and describe such an anchor and plot their
-    share (9% to 28% in training) without a formula: this one is read off the example.
+    A state counts if it has actions taken once and more often, and one taken once has the highest
+    mean step return. Reference: ECPO, Figure 1 and section 1, which plot the share (9% to 28% in
+    training) without a formula: this one is read off the example.
     """
     if not len(turns):
         return 0.0
@@ -274,8 +256,7 @@ def summarise(
 ) -> dict[str, float]:
     """Return the figures to log, under `credit/`: those of every method, then the estimator's.
 
-    `advantage` has a number for each turn or each token. `settings` are the estimator's and its
-    base's hyperparameters. A table without turns gives no figures.
+    `advantage` is of turns or tokens; `settings` are the base's, too. An empty table has none.
     """
     if not len(turns):
         return {}
@@ -300,11 +281,7 @@ def summarise(
 def method_figures(
     estimator: str, turns: TurnTable, settings: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Return the figures specific to an estimator and to its base, under `credit/`.
-
-    Hyperparameters that `settings` lack have their defaults. A table without turns gives no
-    figures.
-    """
+    """Return the figures specific to an estimator and to its base, under `credit/`."""
     return figures_of(layers(estimator, settings or {}), turns)
 
 

@@ -39,7 +39,6 @@ class Calibration:
     eps: float
 
     def __post_init__(self) -> None:
-        """Refuse a hyperparameter out of its range, with `ConfigError`."""
         number("kappa", self.kappa, 0)
         number("tau", self.tau, 1e-9)
         one_of("saturation", self.saturation, ("ratio", "exp", "none"))
@@ -80,10 +79,7 @@ class Evidence:
 
 
 def evidence(turns: TurnTable, returns: Floats, by: Calibration) -> Evidence:
-    """Return the evidence for each state of each group; see `ecpo` for the equations.
-
-    `returns` are the step returns of the turns. Shape [N].
-    """
+    """Return the evidence for each state of each group by step returns, [N]; see `ecpo`."""
     anchor = encode(turns.group, turns.state_key)
     key = np.where(turns.valid, turns.action_key, INVALID)
     pair = encode(anchor, turns.valid.astype(np.int64), key)

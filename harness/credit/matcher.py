@@ -24,13 +24,11 @@ Credited = list[tuple[int, int, float]]
 def next_table(self_similarity: Floats, theta: float = 0.6) -> Ints:
     """Return the position to continue from if the position after j does not match. Shape [m].
 
-    It is built as the prefix function of Knuth, Morris and Pratt, with `similarity >= theta` for
-    equality, from the similarities M* of the reference positions. Where that is an equivalence,
-    next(j) is the longest k < j such that positions 0..k are similar to positions j-k..j one by
-    one, or -1. Similarity need not be transitive, and then the construction may end at another k:
-    it compares position j with k + 1 alone.
-    Reference: SCPO, Algorithm 2, line 1, which names the table and its threshold and leaves its
-    construction open; this is the usual one.
+    It is the prefix function of Knuth, Morris and Pratt, with `similarity >= theta` for equality,
+    of the similarities M* of the reference positions. Where that is an equivalence, next(j) is the
+    longest k < j such that positions 0..k are similar to positions j-k..j one by one, or -1.
+    Otherwise it may be another k: position j is compared with k + 1 alone.
+    Reference: SCPO, Algorithm 2, line 1, which leaves the construction open; this is the usual one.
     """
     number("theta", theta, 0, 1)
     own = matrix(self_similarity)
@@ -47,10 +45,7 @@ def matches(
     lam: float = 0.4,
     monotone: bool = True,
 ) -> list[tuple[int, int]]:
-    """Return the credited pairs (reference position, step) of `match`, in the order of matching.
-
-    Pairs with a similarity below `lam` are included: they take their position with credit 0.
-    """
+    """Return the pairs (reference position, step) of `match` in order, with those of credit 0."""
     check_levels(theta, lam)
     found = _credited_matches(similarity, self_similarity, order, theta, monotone)
     return [(position, step) for position, step, _ in found]
@@ -76,8 +71,7 @@ def match(
         order: The order in which steps are matched: each of 0..l-1 once. Shape [l].
         theta: The least similarity of a match, in [0, 1].
         lam: The soft base lambda, in [0, 1): a similarity up to it gives credit 0.
-        monotone: False credits every match, also at positions credited before: the paper's ablation
-            without monotonicity.
+        monotone: False credits every match: the paper's ablation without monotonicity.
 
     Raises:
         ConfigError: A shape, a similarity, the order or a number does not fit.
@@ -150,10 +144,7 @@ def lockstep(
     walks: Sequence[Walk[Result]],
     answer: Callable[[list[tuple[int, tuple[int, int]]]], Sequence[float]],
 ) -> list[Result]:
-    """Return the results of walks that have not started, with one batch of similarities a step.
-
-    `answer` returns the similarities of pairs (index of the walk, the pair that it yielded).
-    """
+    """Return the results of new walks; `answer` gets each step's (index of the walk, its pair)."""
     results: list[Any] = [None] * len(walks)
     requests: list[tuple[int, tuple[int, int]]] = []
     answers: list[tuple[int, float | None]] = [(index, None) for index in range(len(walks))]

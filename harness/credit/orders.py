@@ -24,17 +24,16 @@ def turn_order(turns: TurnTable, order: str) -> Ints:
 
     - `temporal`: as they were played.
     - `length`: longest text first, equally long ones as they were played.
-    - `balanced(PARTS)`: all turns of the table are spread over parts of equally many turns and
-      nearly equal total length, as for PARTS workers; a rollout's turns come part by part, inside a
-      part as they were played. `balanced(1)` is `temporal`.
+    - `balanced(PARTS)`: the table's turns are spread over parts of equally many turns and nearly
+      equal total length, as for PARTS workers; a rollout's turns come part by part, inside a part
+      as they were played. `balanced(1)` is `temporal`.
     - `random(SEED)`: shuffled by a generator of the seed and the rollout's texts.
 
     None depends on the order of the rollouts in the table: for the balanced order they are taken
     sorted by their texts, and rollouts with equal texts have equal keys.
     Reference: SCPO, section 3.4 and appendix B.2. Its default ("reordered") is what verl's
     `balance_batch` left behind on four GPUs, hence `balanced(4)`.
-    Departs from it: lengths are those of the turns' texts in characters, which a table has, not of
-    their prompts and responses in tokens.
+    Departs from it: lengths are those of the turns' texts in characters, not of tokens.
     """
     if order == "temporal":
         return turns.turn

@@ -1,8 +1,7 @@
 """Preferences between rollouts of a group, or turns of a state: losses, and their derivatives.
 
-The score of a rollout or turn is a weighted log-ratio of two policies' probabilities. Losses depend
-only on scores, so training needs no graph over a complete group: compute the scores, then the
-gradient of each rollout's log-probabilities times its derivative.
+A score is a weighted log-ratio of two policies' probabilities. Losses depend only on scores, so the
+gradient is that of each rollout's log-probabilities times its derivative, without a common graph.
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ class Pairs:
     def by_value(
         cls, group: Ints, value: Floats, action: Ints, may_win: Bools, margin: float
     ) -> Pairs:
-        """Return all pairs of a group whose actions differ, and values by more than `margin`.
-
-        `may_win` says which may be the better one. Shapes [R] each.
-        """
+        """Return pairs of a group whose actions differ, and values by more than `margin`."""
         winners, losers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for rows in members(encode(group)):
             own, done = value[rows], action[rows]
@@ -57,7 +53,6 @@ class Pairs:
         return cls(np.concatenate(winners), np.concatenate(losers))
 
     def __len__(self) -> int:
-        """Return P."""
         return len(self.winner)
 
     @cached_property
@@ -67,8 +62,7 @@ class Pairs:
     def loss(self, score: Floats) -> float:
         """Return the mean of -log sigmoid(score of the winner - score of the loser), 0 if no pairs.
 
-        Reference: Rafailov et al. 2023, DPO, arXiv:2305.18290, Eq. 7; for whole rollouts OPRL,
-        Eq. 2, whose score is beta times the log-ratio.
+        Reference: DPO, arXiv:2305.18290, Eq. 7; OPRL, Eq. 2, where a score is beta * log-ratio.
         """
         return float(np.logaddexp(0.0, -self._margin(score)).sum() / self._size)
 
@@ -79,8 +73,7 @@ class Pairs:
     def squared_loss(self, score: Floats, target: float) -> float:
         """Return the mean of (score of the winner - score of the loser - target)^2, 0 if no pairs.
 
-        Reference: Azar et al. 2023, IPO, arXiv:2310.12036, Eq. 17, whose score is the log-ratio and
-        whose target 1 / (2 tau).
+        Reference: IPO, arXiv:2310.12036, Eq. 17: a score is a log-ratio, the target 1 / (2 tau).
         """
         return float(np.square(self._margin(score) - target).sum() / self._size)
 
@@ -106,8 +99,7 @@ class Pairs:
 def cross_entropy(score: Floats, positive: Bools) -> float:
     """Return the mean cross-entropy of sigmoid(score) and success. Shapes [R], [R].
 
-    Reference: Cui et al. 2025, PRIME, arXiv:2502.01456, the loss of its implicit reward model,
-    whose score is beta times the log-ratio.
+    Reference: PRIME, arXiv:2502.01456, its reward model's loss; a score is beta * log-ratio.
     """
     return float(np.logaddexp(0.0, np.where(positive, -score, score)).mean()) if len(score) else 0.0
 

@@ -62,7 +62,6 @@ class _Entry:
 
 
 def _plugin_entry(name: str, found: Any) -> _Entry | None:
-    """Return the entry of a plug-in's function, registered or not."""
     for entry in _ESTIMATORS.entries().values():
         if entry.function is found:
             return entry
@@ -122,11 +121,7 @@ def _entry(
 
 
 def get(name: str) -> Estimator:
-    """Return an estimator.
-
-    Raises:
-        ConfigError: No estimator has this name.
-    """
+    """Return an estimator; raise `ConfigError` if none has this name."""
     return _ESTIMATORS.get(name).function
 
 
@@ -135,10 +130,7 @@ def prepared(
 ) -> tuple[Callable[[TurnTable], Floats], list[Layer]]:
     """Return an estimator with its hyperparameters, which are checked here alone, and its layers.
 
-    Its caller checks that a table has the columns that it `needs`.
-
-    Raises:
-        ConfigError: A name or a hyperparameter is unknown.
+    Its caller checks that a table has the columns that it `needs`. Raises `ConfigError`.
     """
     found = layers(name, hyperparameters)
     return functools.partial(_ESTIMATORS.get(name).unchecked, **hyperparameters), found
@@ -152,10 +144,7 @@ def needs(name: str, hyperparameters: Mapping[str, Any] | None = None) -> tuple[
 
 
 def base_estimator(base: Base, settings: Mapping[str, Any]) -> Callable[[TurnTable], Floats]:
-    """Return the estimator that another one builds on, with its hyperparameters.
-
-    `base` is its name, or a mapping with its `name` and hyperparameters, which win over `settings`.
-    """
+    """Return the estimator that another one builds on; what `base` sets wins over `settings`."""
     name, own = _split(base)
     return functools.partial(get(name), **{**settings, **own})
 
@@ -163,9 +152,8 @@ def base_estimator(base: Base, settings: Mapping[str, Any]) -> Callable[[TurnTab
 def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
     """Refuse hyperparameters that the estimator does not have.
 
-    Raises:
-        ConfigError: The estimator, its base or a hyperparameter is unknown, or it changes step
-            returns that its base does not read.
+    Raises `ConfigError`, also if the estimator or its base is unknown, or it changes step returns
+    that its base does not read.
     """
     known = hyperparameters_of(name, hyperparameters)
     if "scale_by_std" in hyperparameters and "scale_by_std" not in known and "norm" in known:
@@ -196,11 +184,7 @@ def reads_step_returns(name: str, hyperparameters: Mapping[str, Any] | None = No
 
 
 def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an estimator's hyperparameters and their defaults, with those of its base.
-
-    A name that both have means the outer one's. `given` may hold another `base` than the default
-    one.
-    """
+    """Return an estimator's hyperparameters and defaults, with those of its or a `given` base."""
     own = _ESTIMATORS.hyperparameters(name)
     base = _base_of(name, given or {})
     below = hyperparameters_of(*_split(base)) if base is not None else {}
@@ -209,11 +193,7 @@ def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dic
 
 
 def layers(name: str, hyperparameters: Mapping[str, Any]) -> list[Layer]:
-    """Return an estimator and its bases, outermost first, each with its hyperparameters.
-
-    Raises:
-        ConfigError: A name or a hyperparameter is unknown.
-    """
+    """Return an estimator and its bases, outermost first, each with its checked hyperparameters."""
     check(name, hyperparameters)
     own = _ESTIMATORS.hyperparameters(name)
     first = (name, {key: hyperparameters.get(key, default) for key, default in own.items()})
@@ -226,7 +206,6 @@ def layers(name: str, hyperparameters: Mapping[str, Any]) -> list[Layer]:
 
 
 def _base_of(name: str, hyperparameters: Mapping[str, Any]) -> Base | None:
-    """Return the base of an estimator, None if it has none."""
     own = _ESTIMATORS.hyperparameters(name)
     if "base" not in own:
         return None
@@ -247,11 +226,7 @@ def _split(base: Base) -> tuple[str, dict[str, Any]]:
 def preset(
     name: str, estimator_name: str, given: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the settings of a preset that the estimator or its base has.
-
-    Raises:
-        ConfigError: There is no such preset.
-    """
+    """Return the settings of a preset that the estimator has; `ConfigError` if there is none."""
     settings = _PRESETS.get(name)
     known = hyperparameters_of(estimator_name, given)
     own = _own_settings(estimator_name, given or {})

@@ -33,11 +33,7 @@ def reward(name: str) -> Callable[[Reward], Reward]:
 
 
 def get(expression: str) -> Reward:
-    """Return a reward: one of `names()`, or a weighted sum such as `"success - 0.01 * turns"`.
-
-    Raises:
-        ConfigError: No reward has such a name, or the expression is no sum of them.
-    """
+    """Return one of `names()` or a sum as `"success - 0.01 * turns"`; `ConfigError` if unknown."""
     parts = re.split(r"\s+([+-])\s+", expression.strip())
     if len(parts) == 1 and "*" not in expression:
         return _REWARDS.get(expression)

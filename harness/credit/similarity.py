@@ -23,10 +23,7 @@ WORD: Final = re.compile(r"\w+")
 
 
 class Scorer(ABC):
-    """Scores pairs of texts: given pairs with `pairs`, all pairs of two lists with a call.
-
-    SCPO's matcher needs few pairs of many texts, so it uses `pairs`.
-    """
+    """Scores pairs of texts: given pairs with `pairs`, all pairs of two lists with a call."""
 
     @abstractmethod
     def pairs(self, texts_a: Sequence[str], texts_b: Sequence[str]) -> Floats:
@@ -51,10 +48,9 @@ class Exact(Scorer):
 
 
 class Lexical(Scorer):
-    """Share of the two texts' words that lie on their longest common subsequence.
+    """Share of the two texts' words that lie on their longest common subsequence: ROUGE-L's F1.
 
-    2 LCS(a, b) / (|a| + |b|) with words compared regardless of case: the F1 form of ROUGE-L. Texts
-    without words are similar, 1, to each other alone.
+    2 LCS(a, b) / (|a| + |b|), regardless of case; 1 for two texts without words.
     """
 
     def pairs(self, texts_a: Sequence[str], texts_b: Sequence[str]) -> Floats:
@@ -69,7 +65,6 @@ class Cached(Scorer):
     """Caches the scores of the last used pairs, and counts the pairs that were scored."""
 
     def __init__(self, scorer: Scorer, size: int = 200_000) -> None:
-        """Cache at most `size` pairs of `scorer`, at least 1."""
         integer("size", size, 1)
         self.scorer, self.size = scorer, size
         self.num_scored = 0

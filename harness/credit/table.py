@@ -1,7 +1,4 @@
-"""The turn table, the input of all credit estimators.
-
-Dimensions: N turns in the batch, R rollouts, G groups.
-"""
+"""The turn table, the input of all estimators: N turns in the batch, R rollouts, G groups."""
 
 from __future__ import annotations
 
@@ -72,10 +69,7 @@ class TurnTable:
     extra: Mapping[str, Floats] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse columns that do not fit together, with `TableError`.
-
-        Columns have one length, rows are in order, a rollout is in one group, numbers are finite.
-        """
+        """Refuse columns that do not fit together, with `TableError`."""
         n = len(self.rollout)
         own = {name: column for name, column in vars(self).items() if name != "extra"}
         for name, column in (own | dict(self.extra or {})).items():
@@ -107,7 +101,6 @@ class TurnTable:
             _check_branches(self.parent, self.branch_turn, self.starts, self.group)
 
     def __len__(self) -> int:
-        """Return N."""
         return len(self.rollout)
 
     def require(self, columns: Sequence[str], who: str) -> None:
@@ -135,15 +128,12 @@ class TurnTable:
 
     @classmethod
     def from_columns(cls, **columns: Any) -> TurnTable:
-        """Build a table from sequences, with defaults for what is missing.
+        """Build a table from sequences of N, with defaults for what is missing.
 
         Only `rollout` and `reward` are required. Defaults: one group, turns counted from 0, success
         where the rollout's return is positive, all turns valid and none failed, all states
-        different, actions and texts empty.
-
-        Args:
-            **columns: Sequences of N. Keys and texts are strings, or whole numbers, which become
-                strings; flags are true or false, or 1 and 0. `extra` is a mapping of sequences.
+        different, actions and texts empty. Keys and texts are strings, or whole numbers, which
+        become strings; flags are true or false, or 1 and 0. `extra` is a mapping of sequences.
 
         Raises:
             TableError: A column is unknown, missing or does not fit.
@@ -171,8 +161,7 @@ class TurnTable:
             reward_scale: Factor on the rewards; the papers train on 10.
 
         Raises:
-            TableError: A rollout has an error or no turns, or the reward returns something else
-                than a number for each turn.
+            TableError: A rollout has an error or no turns, or a turn's reward is no number.
             ConfigError: The reward is unknown.
         """
         rewards_of = rewards.get(reward)
@@ -298,7 +287,6 @@ def _keys(name: str, column: Any) -> Keys:
 
 
 def _mappings(name: str, column: Any) -> Keys:
-    """Return a column of atoms."""
     mappings = np.empty(len(column), dtype=np.object_)
     for row, given in enumerate(column):
         if not isinstance(given, Mapping) or not all(

@@ -1,9 +1,7 @@
-"""Processes that train together.
+"""Processes that train together; a single process needs none.
 
-Takes tensors and objects and exchanges them between the processes (`process_group`, `joining`),
-counts events of all of them (`shared_count`), shards models (`fsdp`), stops all processes at the
-end of a step (`signals`), and ends those that `torchrun` left behind (`parent`).
-A single process needs none.
+`process_group` and `joining` connect them, `fsdp` shards models, `shared_count` counts events,
+`signals` stops all at the end of a step, `parent` ends those that `torchrun` left behind.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Models sharded over several processes: FSDP2 (`fully_shard` of torch).
 
 Every process holds its shard of each weight, gradient and optimizer state; full weights are
-gathered layer by layer, while a layer runs. Reference: FSDP, arXiv:2304.11277, section 3. With
-replicas (its hybrid sharding, section 3.2.2), groups of processes hold one copy each.
-
-Checkpoints have full tensors by parameter name for any number of processes. In a single process
-nothing here changes a model.
+gathered while a layer runs (FSDP, arXiv:2304.11277, section 3). With replicas (hybrid sharding,
+section 3.2.2) groups of processes hold one copy each. Checkpoints have full tensors by parameter
+name, for any number of processes.
 """
 
 from __future__ import annotations
@@ -76,8 +74,7 @@ class ShardedModel:
     def expect(self, *, is_last: bool) -> None:
         """Prepare the next backward pass, the last one before an optimizer step or another one.
 
-        Gradients of all but the last are summed in this process alone if `layout.reduce_once`;
-        otherwise within a replica, and over the replicas after the last.
+        Before the last, gradients are summed in this process (`reduce_once`) or within a replica.
         """
         if isinstance(self.run, _RootModule):
             sharded: Any = self.run
@@ -89,9 +86,9 @@ def shard_model(model: Any, device: torch.device, layout: Layout = Layout()) -> 
     """Shard a transformers model over the processes.
 
     The output layer is gathered in float32 also if the layout is mixed: logits need its precision,
-    and the gradients of its chunks are summed in its type. It is a unit of its own unless it is
-    tied to the embedding. In a vision-language model with tied weights it is in bfloat16, because
-    it is one unit with the vision encoder, which some processes may not run.
+    and the gradients of its chunks. It is a unit of its own unless it is tied to the embedding.
+    Tied in a vision-language model it is in bfloat16, as one unit with the vision encoder, which
+    some processes may not run.
     """
     head = model.get_output_embeddings()
     if head is None or _is_tied(model):
@@ -105,13 +102,12 @@ def shard(
 ) -> Any:
     """Shard a model over the processes, and return the function that runs functions of the model.
 
-    The embedding and each layer are sharded on their own, then the rest. While one runs, the next
-    one is gathered. Gradients of the processes are summed, not averaged: losses are already divided
-    by the tokens or sequences of the full mini-batch. A sharded model is not changed. All processes
-    call this function and every function that is run. These may use the rest of the model
-    differently, such as its vision encoder, but not its layers. The model is a transformers model,
-    or any module without layers, on the CPU or on `device`. `head` is a module that the root's
-    `head` runs inside the root's pass; it is gathered in float32.
+    The embedding and each layer are sharded on their own, then the rest. Gradients are summed, not
+    averaged: losses are already divided by the tokens or sequences of the full mini-batch. A
+    sharded model is not changed. All processes call this function and every function that is run.
+    These may use the rest of the model differently, such as its vision encoder, but not its layers.
+    `head` is a module that the root's `head` runs inside the root's pass; it is gathered in
+    float32.
     """
     if model not in _ROOTS:
         from torch.distributed.fsdp import (
@@ -179,7 +175,6 @@ def _embedding(model: Any) -> list[torch.nn.Module]:
 
 
 def _is_tied(model: Any) -> bool:
-    """Return whether a model has an output layer that shares the embedding's weights."""
     head = getattr(model, "get_output_embeddings", lambda: None)()
     return head is not None and head.weight is model.get_input_embeddings().weight
 
@@ -243,8 +238,7 @@ def load_optimizer_state(
 ) -> None:
     """Load the result of `optimizer_state`, saved by any number of processes.
 
-    Parameters may have numbers instead of names, as torch writes them. Raises `RuntimeError` if the
-    state belongs to another model.
+    Parameters may have torch's numbers for names. Raises `RuntimeError` for another model's state.
     """
     parameters = _parameters(optimizer)
     place = {name: i for i, name in enumerate(_names(optimizer, named))}
@@ -279,6 +273,5 @@ def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def _names(optimizer: torch.optim.Optimizer, named: Named) -> list[str]:
-    """Return the names of an optimizer's parameters, in their order."""
     name_of = {id(parameter): name for name, parameter in named}
     return [name_of[id(parameter)] for parameter in _parameters(optimizer)]

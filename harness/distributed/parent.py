@@ -1,8 +1,4 @@
-"""Ends a process with the parent that started it, which may be killed and leave it behind.
-
-The kernel kills the process when its parent ends (Linux). Where the kernel does not, a thread that
-watches the parent does.
-"""
+"""Ends a process with its parent, which may be killed: by the kernel (Linux) or a thread."""
 
 from __future__ import annotations
 

@@ -9,10 +9,7 @@ import torch
 
 
 def own_rows(sharded: Any) -> tuple[int, int]:
-    """Return the first row of a sharded tensor that this process holds, and the end of its rows.
-
-    The first processes of a replica hold equally many rows; the last ones may hold fewer, or none.
-    """
+    """Return the first row of a sharded tensor in this process and the end, equal for no rows."""
     mesh, shards = sharded.device_mesh, sharded.device_mesh.size(-1)
     rows = int(sharded.shape[0])
     each = -(-rows // shards)
@@ -21,10 +18,7 @@ def own_rows(sharded: Any) -> tuple[int, int]:
 
 
 def shard_like(value: Any, sharded: Any) -> Any:
-    """Return this process's rows of a full tensor, with the layout of `sharded`.
-
-    Other values, and values of weights that are not sharded, are returned unchanged.
-    """
+    """Return this process's rows of a full tensor, sharded as `sharded`; other values unchanged."""
     if not hasattr(sharded, "full_tensor") or getattr(value, "shape", None) != sharded.shape:
         return value
     from torch.distributed.tensor import DTensor

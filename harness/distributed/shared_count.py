@@ -10,14 +10,12 @@ _NUMBERS: Final = count()
 
 
 class SharedCount:
-    """A number in the store of the process group, 0 at first.
+    """A number in the store of the process group, 0 at first; no call waits for another process.
 
-    All processes make their counts in the same order, as they call collectives. No call waits for
-    another process: each is one request to the store, which answers at once.
+    All processes make their counts in the same order, as they call collectives.
     """
 
     def __init__(self) -> None:
-        """Name the number."""
         self._key = f"harness/shared_count/{next(_NUMBERS)}"
 
     def add(self) -> int:

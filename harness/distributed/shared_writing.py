@@ -1,8 +1,7 @@
 """Tensors of all processes as files: each process gathers its part of them in full and writes it.
 
-Processes write at the same time. Each holds one file of about `FILE_BYTES` in main memory, with any
-number of processes. Every tensor stands whole in one file, so the files do not depend on how the
-tensors were sharded.
+They write at the same time, each from one file of about `FILE_BYTES` in main memory. Every tensor
+is whole in one file, so the files do not depend on the sharding.
 """
 
 from __future__ import annotations
@@ -27,11 +26,9 @@ def write(
     # Called with a file's number, the number of files, and the full tensors on the CPU.
     save: Callable[[int, int, dict[str, torch.Tensor]], None],
 ) -> list[list[str]]:
-    """Write tensors to files; all processes call this with the same names.
+    """Write tensors to files; all processes call this alike. Return the names in each file.
 
-    A name that is the same tensor as another one of its group stays the same tensor. Returns the
-    names of the tensors in each file. Raises `TrainingError` if a process could not write; see
-    `ProcessGroup.gather_or_raise`.
+    Names of one tensor in a group stay one. Raises `TrainingError` if a process cannot write.
     """
     files = _files(tensors, groups, processes.size)
     error: Exception | None = None
@@ -65,10 +62,7 @@ def _gathered(
 def _files(
     tensors: Mapping[str, torch.Tensor], groups: Sequence[Sequence[str]], processes: int
 ) -> list[list[str]]:
-    """Return the names of each file: equally many files of about equal size for each process.
-
-    The largest groups are placed first, each into the smallest file (longest processing time).
-    """
+    """Return the names of each file, of about equal size: largest first, into the smallest file."""
     sizes = [sum({id(tensors[n]): tensors[n].nbytes for n in group}.values()) for group in groups]
     rounds = max(1, -(-sum(sizes) // (processes * FILE_BYTES)))
     files: list[list[str]] = [[] for _ in range(processes * rounds)]

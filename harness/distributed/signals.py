@@ -33,18 +33,14 @@ class Abandoned(Exception):
 class StopSignal:
     """Handles SIGTERM, SIGINT and, unless it is ignored as under `nohup`, SIGHUP.
 
-    The first signal is stored, so that the run can stop where it can be resumed; `grace_s` later,
-    running episodes are cancelled. The second signal ends the process at once; under `torchrun` it
-    changes nothing, for a cluster's scheduler may signal this process and `torchrun`, which passes
-    the signal on, and the process ends with `torchrun` anyway. A later SIGHUP changes nothing
-    either: of a terminal that is closed, the shell and the system send one each.
-
-    Episodes are cancelled `grace_s` seconds after a signal, never if it is None. `number` is that
-    of the signal, 0 before there is one.
+    The first signal is stored in `number` (0 before), so that the run can stop where it can be
+    resumed; `grace_s` seconds later, never if None, running episodes are cancelled. The second one
+    ends the process at once; not under `torchrun`, which passes on a scheduler's signal and ends
+    the process anyway. A later SIGHUP changes nothing either: of a closed terminal, the shell and
+    the system send one each.
     """
 
     def __init__(self, grace_s: float | None = GRACE_S) -> None:
-        """Install no signal handler yet."""
         self.grace_s, self.number = grace_s, 0
         self._received_at = 0.0
 
@@ -85,11 +81,7 @@ class StopSignal:
         tqdm.write(f"{name}: stopping after this step; a second signal stops at once")
 
     def run(self, episodes: Coroutine[Any, Any, _T]) -> _T:
-        """Run a coroutine that plays episodes and return its result.
-
-        Raises `Abandoned` if the episodes did not end within `grace_s` after a signal and were
-        cancelled.
-        """
+        """Run a coroutine of episodes; raise `Abandoned` if they were cancelled after a signal."""
         return asyncio.run(self._run_or_cancel(episodes))
 
     async def _run_or_cancel(self, episodes: Coroutine[Any, Any, _T]) -> _T:

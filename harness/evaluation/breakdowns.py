@@ -1,7 +1,6 @@
-"""Breakdowns of a benchmark's results: by question set, number of boxes, difficulty, dimension.
+"""Breakdowns of a benchmark's results: `{title: {group: {column: mean, ..., "count": episodes}}}`.
 
-A breakdown is `{title: {group: {column: mean, ..., "count": episodes}}}`; each mean is one of
-`harness.evaluation.units.mean_of`. Other environments are grouped by family only.
+Each mean is one of `harness.evaluation.units.mean_of`.
 """
 
 from __future__ import annotations
@@ -85,10 +84,7 @@ def _boxes(unit: Unit) -> str | None:
 
 
 def _searchqa(units: Units) -> Breakdown:
-    """Return exact match, which is success, and F1, by question set.
-
-    The names of generated question sets are their numbers of hops.
-    """
+    """Return exact match, which is success, and F1, by question set or by number of hops."""
 
     def measures(chosen: Units) -> dict[str, Any]:
         f1 = chosen.mean(lambda unit: unit.metric("f1"))
@@ -116,10 +112,7 @@ def _difficulty(unit: Unit) -> str:
 
 
 def _completion(units: Units) -> dict[str, Any]:
-    """Return TGC, the share of solved tasks, and SGC, the share of wholly solved scenarios.
-
-    A scenario counts in SGC only if all three of its tasks were finished.
-    """
+    """Return TGC, the share of solved tasks, and SGC, that of finished scenarios solved wholly."""
     scenarios: dict[tuple[str, int], list[bool]] = {}
     for unit in units:
         name = unit.last.task_id.rpartition("_")[0]
@@ -138,11 +131,7 @@ def _completion(units: Units) -> dict[str, Any]:
 
 
 def _sotopia(units: Units) -> Breakdown:
-    """Return the goal score of the hard tasks and of all tasks, and the mean of every dimension.
-
-    A task is hard if its family is `hard` or its metric `hard` is 1. If all tasks are hard, only
-    the group of hard tasks is returned.
-    """
+    """Return the goal score of hard and of all tasks, and dimensions; hard alone if all are."""
 
     def mean(chosen: Units, name: str) -> dict[str, Any]:
         rating = chosen.mean(lambda unit: unit.metric(name), share=False)

@@ -1,8 +1,7 @@
 """The file of an evaluation's episodes: appended unit by unit, intact after any interruption.
 
-A unit is one task played with one seed: one trial, or several with reflections between them. All
-lines of a unit are written at once and are on the disk before those of the next unit. So only the
-last unit of the file can be cut off; it is dropped and played again.
+All lines of a unit, a task with a seed, are on the disk before those of the next one. So only the
+last unit can be cut off; it is dropped and played again.
 """
 
 from __future__ import annotations
@@ -40,13 +39,9 @@ class _Span:
 
 
 class Store:
-    """The file of an evaluation's episodes, in a folder that this process has locked.
-
-    Raises `ResultError` if it is damaged at another place than its end.
-    """
+    """The episodes' file in a locked folder; raises `ResultError` if damaged before its end."""
 
     def __init__(self, folder: Path, trials: int) -> None:
-        """Read which units have ended, and drop a last unit that was cut off."""
         self.path = folder / RECORDINGS
         self._trials = trials
         self._spans: dict[UnitKey, _Span] = {}
@@ -70,11 +65,7 @@ class Store:
         return sum(span.success for span in list(self._spans.values()))
 
     def append(self, key: UnitKey, trials: Sequence[Recording]) -> None:
-        """Append a unit's episodes to the file and wait until they are on the disk.
-
-        They are described by `harness.evaluation.episodes.describe_episode`. Raises `ResultError`
-        if the file cannot be written, for example on a full disk.
-        """
+        """Append a unit's episodes and wait for the disk; raise `ResultError` if that fails."""
         text = "".join(recording_lines(recording) for recording in trials).encode()
         if self._failure:  # a partly written unit must stay the last one in the file
             raise ResultError(self._failure)

@@ -66,9 +66,8 @@ def describe_episode(
 ) -> None:
     """Write into a recording's provenance which episode of an evaluation it holds.
 
-    `index` is the task's position in the evaluation, `trial` counts attempts from 1. `reflection`
-    has `prompt`, `answer` and `tokens`; `preamble` is the text before the learner's prompts;
-    `search` is the cost of a search, as `BestOf.play` returns it.
+    `trial` counts from 1. `reflection` has `prompt`, `answer` and `tokens`; `preamble` is the text
+    before the learner's prompts; `search` is the cost of a search, as `BestOf.play` returns it.
     """
     recording.header["provenance"][EPISODE_KEY] = {
         "index": index,
@@ -83,11 +82,7 @@ def describe_episode(
 
 
 def read(path: str | Path) -> list[EpisodeRecord]:
-    """Return the episodes of an evaluation's recordings, in the order of the file.
-
-    Raises `DataMissing` without the file, `DataCorrupt` if it does not hold episodes of an
-    evaluation.
-    """
+    """Return the episodes of recordings, in file order; raise `DataMissing` or `DataCorrupt`."""
     try:
         lines = recording_format.lines_of(Path(path))  # one episode in memory at a time
         return [episode_record(recording) for recording in recording_format.parse(lines, str(path))]
@@ -108,10 +103,7 @@ def usage_of(turns: Sequence[RecordedTurn]) -> Usage:
 
 
 def episode_record(recording: Recording) -> EpisodeRecord:
-    """Return the record of a recorded episode.
-
-    Raises `DataCorrupt` if it is not of an evaluation, is incomplete, or has no score.
-    """
+    """Return the record of an episode; raise `DataCorrupt` if it is of no evaluation or cut off."""
     described = recording.header.get("provenance", {}).get(EPISODE_KEY)
     if not isinstance(described, dict) or described.get("turns") != len(recording.turns) - 1:
         raise DataCorrupt("an episode is not whole, or of no evaluation: play it again")

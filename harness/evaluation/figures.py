@@ -40,32 +40,25 @@ def summarise(
 ) -> dict[str, Any]:
     """Return the figures of an evaluation as plain JSON values; unknown ones are None.
 
-    A task played with one seed counts once, whatever its number of trials: it is solved if any
-    trial solved it, and has the score of the last trial. Turns, shares of turns, stop reasons,
-    tokens and cost count all trials. `env_id` decides the breakdowns, `trials` is the maximum per
-    task, `prices` are those of a million prompt tokens and of a million response tokens.
+    A task played with one seed counts once: it is solved if any trial solved it, and has the score
+    of the last trial. Turns, shares of turns, stop reasons, tokens and cost count all trials.
+    `trials` is the maximum per task, `prices` are those of a million prompt and of a million
+    response tokens.
 
-    Returns:
-        - `success`, `score`: see `harness.evaluation.units.mean_of`.
-        - `turns`: mean number of turns per episode; each trial is an episode.
-        - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
-        - `stop_reasons`: number of episodes by reason.
-        - `tokens`: total of `prompt`, `response` and `calls`; `cost`: their cost by `prices`.
-        - `costs`: mean environment `steps` and `tokens` of a task with a seed, with all trials and
-          search.
-        - `thoughts`, if known: mean `tokens` of a turn's thought, the `longest`, and `cut_share`,
-          the share of turns whose thought reached its limit or has no end.
-        - `parties`: total `tokens` and `cost` of partner and judge, from the environment's metrics;
-          None if no model took part.
-        - `families`: `success`, `score` and `count` of each, in the papers' order.
-        - `breakdowns`: tables of this environment; see `harness.evaluation.breakdowns`.
-        - `metrics`: mean of each of the environment's metrics over the units that have it;
-          `metric_counts`: the number of these units.
-        - `trials`: success within the first, the first two, ... trials.
-        - `samples`: average success, pass@k and pass^k, if there are several seeds; see
-          `Units.samples`.
-        - `documentation`: of AppWorld, for each of `LOOKUPS` the mean number of turns per episode
-          that call it (`calls`) and their share of all turns (`share`).
+    - `success`, `score`: see `harness.evaluation.units.mean_of`.
+    - `turns`: mean number per episode; `invalid_share` and other shares are of all turns.
+    - `tokens`: total of `prompt`, `response` and `calls`; `cost`: their cost by `prices`.
+    - `costs`: mean environment `steps` and `tokens` of a task with a seed, with search.
+    - `thoughts`, if known: mean `tokens` of a turn's thought, the `longest`, and `cut_share`, the
+      share of turns whose thought reached its limit or has no end.
+    - `parties`: total `tokens` and `cost` of partner and judge; None if no model took part.
+    - `families`: `success`, `score` and `count` of each, in the papers' order.
+    - `breakdowns`: see `harness.evaluation.breakdowns`.
+    - `metrics`: mean of each metric over the units that have it, `metric_counts` of them.
+    - `trials`: success within the first, the first two, ... trials.
+    - `samples`, if there are several seeds: see `Units.samples`.
+    - `documentation`: of AppWorld, for each of `LOOKUPS` the turns per episode that call it
+      (`calls`) and their share of all turns (`share`).
     """
     units = Units.collect(episodes, seeds)
     usage = sum((episode.usage for episode in episodes), Usage())
@@ -105,7 +98,6 @@ def summarise(
 
 
 def _lookups(episodes: Sequence[EpisodeRecord], env_id: str) -> dict[str, Any]:
-    """Return the look-ups in AppWorld's documentation; {} of other environments."""
     if breakdowns.env_name(env_id) != "AppWorld":
         return {}
     turns = sum(episode.turns for episode in episodes)
@@ -162,10 +154,9 @@ _OUTCOME_FIGURES: Final = ("success", "score", "turns", "families", "trials", "s
 
 
 def check(folder: Path, result: Mapping[str, Any]) -> str:
-    """Return the first disagreement of a `result.json` with its evaluation, "" if there is none.
+    """Return a result's first disagreement with its recordings, else its outcomes; "" if none.
 
-    The figures are counted again from the recordings, or from the result's outcomes if the folder
-    holds no recordings. Raises `DataCorrupt` if the recordings are damaged.
+    Raises `DataCorrupt` if the recordings are damaged.
     """
     if result["recordings"]["file"] != RECORDINGS:
         return f"its recordings are {result['recordings']['file']!r:.60}, expected {RECORDINGS!r}"
@@ -199,10 +190,7 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
 def count(
     started: Mapping[str, Any], seeds: Sequence[int], found: Sequence[EpisodeRecord]
 ) -> dict[str, Any]:
-    """Return the parts of a result that are counted from its episodes, which are sorted.
-
-    `started` has environment, agent and configuration, as in `started.json`.
-    """
+    """Return the parts of a result that are counted from sorted episodes, given `started.json`."""
     service = started["config"].get("service", {})
     prices = service.get("price_prompt"), service.get("price_response")
     return {
@@ -218,10 +206,7 @@ def count(
 
 
 def differences(kept: Any, counted: Any, where: str = "") -> list[str]:
-    """Return the counted values that differ from the kept ones; keys of one side are left out.
-
-    `where` is the values' place, for the message.
-    """
+    """Return counted values that differ from kept ones of the same key; `where` is their place."""
     parts: dict[str, tuple[Any, Any]] | None = None
     if isinstance(kept, Mapping) and isinstance(counted, Mapping):
         before = f"{where}." if where else ""

@@ -111,8 +111,7 @@ def add_versions(folder: Path, started: dict[str, Any]) -> None:
 def read_started(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of `started.json`; `now` is its content if the evaluation started now.
 
-    Raises `ConfigError` if model, environment, tasks or prompts have changed, `ResultError` if the
-    file is damaged.
+    Raises `ConfigError` if model, environment, tasks or prompts differ, `ResultError` if damaged.
     """
     file = folder / results.STARTED
     started: dict[str, Any] = results.read_json(file)
@@ -137,10 +136,7 @@ def read_started(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
 def _wrong_types(
     found: Mapping[str, Any], expected: Mapping[str, Any], where: str = ""
 ) -> Iterator[str]:
-    """Yield what is wrong with values that must be of the same types as others.
-
-    Null stands for any type. At the top no value may be missing.
-    """
+    """Yield what has a wrong type; null fits any, and at the top no value may be missing."""
     for key, other in expected.items():
         place, own = f"{where}{key}", found.get(key)
         kind = next((kind for kind in _KINDS if isinstance(other, kind)), None)

@@ -45,11 +45,8 @@ class Source:
 def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
     """Return the model of a name: a hub name, or the folder of a model, a checkpoint or a run.
 
-    A package's model or a GGUF file is converted into the cache first.
-
-    `checkpoint` chooses one of a run, see `run_checkpoints.choose`. Raises `ConfigError` if there
-    is no such folder and it can be no hub name either, or the folder holds no model or no such
-    checkpoint.
+    A package's model or a GGUF file is converted into the cache first; `checkpoint` is as for
+    `run_checkpoints.choose`. Raises `ConfigError` if folder, model or checkpoint is missing.
     """
     folder = Path(converted.folder_of(name, "model.name"))
     if is_run(folder):
@@ -115,15 +112,11 @@ def _model(folder: Path) -> Source:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Return the content of a JSON file; empty if it is missing."""
     return read_object(file, ConfigError) if file.exists() else {}
 
 
 def commit(name: str, revision: str | None) -> str | None:
-    """Return the commit of a loaded hub model; None if it left no trace on the disk.
-
-    `revision` is a branch, tag or commit; None for the main branch.
-    """
+    """Return the commit of a loaded hub model's `revision`; None if it left no trace."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(name, "config.json", revision=revision)
@@ -133,8 +126,7 @@ def commit(name: str, revision: str | None) -> str | None:
 def digest(folder: str | Path) -> str:
     """Return the first 12 hex characters of the SHA-256 over a model's files, by name and content.
 
-    These are weights, configuration, tokenizer and chat template, and the base model of adapters;
-    other files, such as an optimizer's state, do not count.
+    The base model of adapters counts; other files, such as an optimizer's state, do not.
     """
     from harness.model.adapters import base_of  # needs torch
 

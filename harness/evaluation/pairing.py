@@ -60,11 +60,10 @@ class Pairing:
 
 
 def pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Pairing:
-    """Compare two evaluations, given their `result.json`.
+    """Compare two evaluations, given their `result.json`; units count as in `figures.summarise`.
 
-    A unit is solved if any of its trials solved it, and has the score of the last trial. Raises
-    `PairingError` if environments, splits, data versions, partners or judges differ, or both have
-    finished no task with the same seed.
+    Raises `PairingError` if environments, splits, data versions, partners or judges differ, or both
+    have finished no task with the same seed.
     """
     _check(first, second)
     ours, theirs = _outcomes(first), _outcomes(second)
@@ -109,7 +108,6 @@ def _check(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
 
 
 def _outcomes(result: Mapping[str, Any]) -> dict[tuple[str, int], tuple[bool, float]]:
-    """Return success and score by task and seed."""
     names = [task_id for task_id, _ in result["tasks"]]
     found: dict[tuple[str, int], tuple[bool, float]] = {}
     for index, seed, _, success, score, _ in sorted(result["outcomes"], key=lambda o: o[:3]):

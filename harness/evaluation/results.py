@@ -62,11 +62,7 @@ evaluations go on and are compared with new ones."""
 
 
 def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
-    """Return the settings that results depend on, as plain JSON values.
-
-    Addresses, rates and secrets are left out. Two evaluations with equal settings here, apart from
-    their names, play the same episodes.
-    """
+    """Return the settings that results depend on, as JSON: no addresses, rates or secrets."""
     values: dict[str, Any] = json.loads(json.dumps(to_dict(config)))
     values["run"] = {key: values["run"][key] for key in _RUN}
     values["model"] = {k: v for k, v in values["model"].items() if k not in _PLACES}
@@ -117,8 +113,7 @@ def started_json(
     """Return the content of `started.json`, which may not change until the evaluation ends.
 
     `tasks` maps ids to families, in order; `environment` has `max_turns` and `data_version`;
-    `parties` are partner and judge; `data_source` is `TextEnv.data_source`; `model` is the model's
-    identity.
+    `model` is the model's identity.
     """
     plain = reproducible_settings(config)
     return {
@@ -147,10 +142,7 @@ def started_json(
 def write(
     folder: Path, started: Mapping[str, Any], lost: Mapping[UnitKey, LostUnit]
 ) -> dict[str, Any]:
-    """Write `result.json` from the sorted recordings of a folder, and return it.
-
-    `lost` has the reasons of missing units; entries of finished units are ignored.
-    """
+    """Write and return `result.json` from sorted recordings; `lost` says why units are missing."""
     recordings = folder / RECORDINGS
     found = episodes.read(recordings)
     tasks, seeds = started["tasks"], started["seeds"]
@@ -178,10 +170,7 @@ def write(
 def add_session(
     folder: Path, started_at: float, *, wall_s: float, finished: int, model: Mapping[str, Any]
 ) -> None:
-    """Add a session to `provenance.json`: its time (in s), machine, finished units and retries.
-
-    `finished` counts earlier sessions too; `model` is the model's report.
-    """
+    """Add a session, its time in s, to `provenance.json`; `finished` counts earlier ones too."""
     before = read_sessions(folder)
     started, ended = (
         time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) for at in (started_at, time.time())

@@ -1,9 +1,8 @@
-"""Runs evaluations: every task once per seed, many at once; a finished episode is saved at once.
+"""Runs evaluations: every task once per seed, many at once; a finished unit is saved at once.
 
-A unit is a task with a seed: one trial or, for agents that reflect, several. If any trial ends by
-an infrastructure error, the whole unit is missing, and `resume` plays it again. An episode's seed
-depends only on the evaluation's seed and on the task's position in its split, so all agents and
-models play the same episodes. The seeds of decisions depend on the trial as well.
+A unit is a task with a seed. If any trial ends by an infrastructure error, the unit is missing, and
+`resume` plays it again. An episode's seed depends only on the evaluation's seed and on the task's
+position in its split, so all agents play the same episodes.
 """
 
 from __future__ import annotations
@@ -94,8 +93,6 @@ def resume(
 
 
 class _Session:
-    """One run of the program at an evaluation, new or resumed."""
-
     def __init__(
         self, config: EvaluationConfig, folder: Path | None, write_report: WriteReport | None
     ) -> None:
@@ -204,10 +201,7 @@ class _Session:
         pace: AnswerPace,
         most: int,
     ) -> None:
-        """Play the units that are left of `total`, at most `run.concurrency` at once.
-
-        `most` is the number of answers that a unit may have, 0 if it is unknown.
-        """
+        """Play the units left of `total`; `most` is the most answers of a unit, 0 if unknown."""
         assert self.store is not None
         store = self.store
         places = asyncio.Semaphore(self.config.run.concurrency)
@@ -250,10 +244,7 @@ class _Session:
             _log.warning("%s", hint)
 
     def _keep(self, unit: PlannedUnit, played: list[Recording] | LostUnit, store: Store) -> None:
-        """Store a unit, or count it as lost.
-
-        Raises `EvaluationStopped` after too many losses in a row.
-        """
+        """Store a unit or count it as lost; `EvaluationStopped` after too many in a row."""
         if not isinstance(played, LostUnit):
             self._lost_in_a_row = 0
             self._lock.check()
@@ -268,11 +259,7 @@ class _Session:
             )
 
     def _finish(self, folder: Path, started: Mapping[str, Any], store: Store) -> None:
-        """Sort the recordings, write `result.json` from them, and write the report.
-
-        A stopped evaluation does so too, so that the report names what is missing. Raises
-        `EvaluationStopped` if no episode was finished.
-        """
+        """Sort the recordings, write `result.json` and the report, even when stopped early."""
         if not store:
             why = next(iter(self.lost.values())).error
             raise EvaluationStopped(f"not one episode could be finished, the first for {why}")

@@ -87,9 +87,8 @@ class Units:
     def samples(self) -> dict[str, Any]:
         """Return average success, pass@k and pass^k; a task has one sample for each seed.
 
-        `n` is the largest number of samples of a task, `average` the mean success of all samples.
-        `pass` and `all` have for each `k` up to n the mean `success` over tasks with at least k
-        samples: one of k succeeds, or all k do. Intervals are those of `mean_of`, by drawing tasks.
+        `n` is the largest number of a task's samples. `pass` and `all` have for each `k` up to n
+        the mean `success` over tasks with at least k samples: one of k succeeds, or all k do.
         """
         tasks = self.grouped(lambda unit: unit.last.task_id)
         most = max(map(len, tasks.values()), default=0)
@@ -119,30 +118,25 @@ def _of_draws(
 def pass_at(count: int, won: int, k: int) -> float:
     """Return the probability that at least one of k of a task's n samples succeeded.
 
-    1 - C(n - c, k) / C(n, k) for c successes: the unbiased estimate, drawn without replacement, of
-    Chen et al. 2021, equation 1.
+    1 - C(n - c, k) / C(n, k) for c successes, an unbiased estimate: Chen et al. 2021, equation 1.
     """
     return 1 - math.comb(count - won, k) / math.comb(count, k)
 
 
 def pass_all(count: int, won: int, k: int) -> float:
-    """Return the probability that all of k of a task's n samples succeeded.
-
-    C(c, k) / C(n, k) for c successes: pass^k of tau-bench (Yao et al. 2024, arXiv:2406.12045).
-    """
+    """Return the chance that all of k samples succeed: tau-bench's pass^k (arXiv:2406.12045)."""
     return math.comb(won, k) / math.comb(count, k)
 
 
 def mean_of(values: Sequence[Value], seeds: Sequence[int], *, share: bool = True) -> dict[str, Any]:
     """Return a mean with its 95 % interval, as plain JSON values.
 
-    With one seed the interval is Wilson's. With several seeds it is a bootstrap over tasks; if all
-    tasks have equal means, that has no width, and Wilson's interval for as many values as tasks is
-    taken instead. Values outside [0, 1] (`share=False`) always have a bootstrap interval.
+    With one seed the interval is Wilson's. With several seeds it is a bootstrap over tasks, or
+    Wilson's for as many values as tasks if all tasks have equal means. With `share=False`, for
+    values outside [0, 1], it is always a bootstrap.
 
-    The keys are `mean`, `interval` ([low, high]), `kind` (`"wilson"` or `"bootstrap"`), `count`
-    (number of values), `per_seed` (mean of each seed, None without values) and `std` (over seeds,
-    ddof 1). Figures without enough values are None.
+    The keys are `mean`, `interval` ([low, high]), `kind` (`"wilson"` or `"bootstrap"`), `count`,
+    `per_seed` (means, None without values) and `std` (over seeds, ddof 1).
     """
     numbers, tasks = [v.number for v in values], [v.task for v in values]
     per_seed = [mean_and_std([v.number for v in values if v.seed == seed])[0] for seed in seeds]

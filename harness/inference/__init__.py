@@ -1,8 +1,7 @@
 """Inference: completers generate tokens, and get the policy's weights after each update.
 
 Takes messages and sampling settings; returns completions (`completers`). `generation` chooses the
-generator of a training run, `weight_sync` and `weight_check` give it the weights, `old_logprobs`
-recomputes old log-probabilities with the policy.
+generator of a training run, `weight_sync` gives it the weights.
 """
 
 from __future__ import annotations

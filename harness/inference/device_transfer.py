@@ -32,17 +32,13 @@ Weights = Iterable[tuple[str, torch.Tensor]]
 
 
 class ServerGroup:
-    """Sends the requests of vLLM's trainer side to several servers at once.
+    """Sends requests of vLLM's trainer side (`VLLMWeightSyncClient`) to several servers at once.
 
-    It has the methods of vLLM's `VLLMWeightSyncClient`.
-
-    Their workers have ranks in this order, behind the trainer's rank 0. `strict` raises the first
-    error; otherwise a server that fails gets no more requests, because the training processes wait
-    for each other and must all come to the end.
+    `strict` raises the first error; otherwise a server that fails gets no more requests, because
+    the training processes wait for each other. Workers' ranks follow the trainer's rank 0.
     """
 
     def __init__(self, servers: Sequence[VLLMServer], *, strict: bool) -> None:
-        """Send nothing yet."""
         self.servers, self.strict = tuple(servers), strict
         self.errors: dict[VLLMServer, Exception] = {}
 
@@ -86,7 +82,6 @@ class ServerGroup:
 
 
 def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description of an update in JSON; handles of IPC are pickled."""
     plain = dict(info)
     if (handles := plain.pop("ipc_handles", None)) is not None:
         plain["ipc_handles_pickled"] = base64.b64encode(pickle.dumps(handles)).decode()
@@ -94,14 +89,9 @@ def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class HostCopy:
-    """A copy of weights in main memory, in the servers' type, in buffers that are used again.
-
-    Where there is a GPU the buffers are pinned, so that copies go to it and from it by themselves.
-    The weights come from `device` and go back to it.
-    """
+    """A copy of weights in main memory, in the servers' type, pinned for copies to or from GPUs."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        """Allocate nothing yet."""
         self._dtype, self._device = dtype, device
         self._copies: dict[str, torch.Tensor] = {}
         self._free = torch.empty(0, dtype=torch.uint8)
@@ -126,7 +116,6 @@ class HostCopy:
         return own
 
     def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield the weights on the device."""
         for name, weight in self._copies.items():
             yield name, weight.to(self._device, non_blocking=True)
 
@@ -139,16 +128,14 @@ def to_type(weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 class DeviceTransfer:
     """Sends weights from the policy's GPU by vLLM's weight transfer, `"nccl"` or `"ipc"`.
 
-    With NCCL the first of several processes sends, from a copy in main memory: to a server that is
-    started again it must send without the other processes. With IPC all processes send at once,
-    each from its own GPU and without a copy, so such a server waits for the next update. `senders`
+    With NCCL the first process sends from a copy in main memory, also to a server started again.
+    With IPC all processes send at once, so such a server waits for the next update. `senders`
     says which processes call `send`.
     """
 
     def __init__(
         self, policy: Policy, kind: str, processes: ProcessGroup, dtype: torch.dtype
     ) -> None:
-        """Connect to nothing yet."""
         self._policy, self._kind, self._processes = policy, kind, processes
         several = processes.size > 1
         self.senders: Literal["any", "first", "all"] = (
@@ -228,11 +215,7 @@ class DeviceTransfer:
 
 
 def connect(kind: str, rank: int, group: ServerGroup | None, source: Any, buffer_bytes: int) -> Any:
-    """Return vLLM's trainer side of a connection, which has `send_weights`.
-
-    `group` is None in processes other than the first. `source` comes from `make_source`. Weights
-    travel in buffers of `buffer_bytes`; the largest weight has to fit.
-    """
+    """Return vLLM's trainer side, which has `send_weights`; each weight must fit `buffer_bytes`."""
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
     from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
     from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo

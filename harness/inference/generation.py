@@ -43,7 +43,6 @@ class PolicyGenerator:
     """Generates with the policy itself, so there are no weights to copy."""
 
     def __init__(self, config: Config, policy: Policy) -> None:
-        """Make the completer."""
         rollout, limit = config.rollout, config.agent.max_context
         kept = None if rollout.cache_gb is None else int(1e9 * rollout.cache_gb)
         kept = 0 if rollout.ahead else kept  # the weights change while texts are generated
@@ -65,14 +64,11 @@ class PolicyGenerator:
 class CopyGenerator(PolicyGenerator):
     """Generates with a copy of a policy: in mixed precision, sharded, or learning meanwhile.
 
-    In mixed precision the copy has weights in bfloat16, which autocast would make again for each
-    token. Of a sharded policy each process has a whole copy: the processes play different episodes,
-    so they make different numbers of forward passes, which sharded layers do not allow. The policy
-    is sharded after it is copied.
+    In mixed precision the copy is bfloat16, which autocast would make again for each token. Of a
+    sharded policy each process has a whole copy: sharded layers need equal numbers of passes.
     """
 
     def __init__(self, config: Config, policy: Policy, processes: ProcessGroup) -> None:
-        """Copy the policy, then shard it."""
         self._policy, self._copy = policy, policy.generation_copy()
         if processes.size > 1:
             self._copy.place(processes.device)
@@ -102,11 +98,7 @@ def make_generator(
 ) -> Generator:
     """Return the generator of a policy; several processes shard the policy here.
 
-    Args:
-        config: The run, resolved.
-        policy: Its weights are used.
-        folder: The run's folder; an engine's files go into its subfolder `generator/`.
-        processes: This process among those that train.
+    `config` is resolved; an engine's files go into `generator/` of the run's `folder`.
     """
     if config.rollout.backend == "hf":
         return make_policy_generator(config, policy, processes)

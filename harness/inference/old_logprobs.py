@@ -1,15 +1,13 @@
 """Old log-probabilities, recomputed by the policy, and their mismatch with the sampler's.
 
-If another engine samples, its log-probabilities differ slightly from the policy's, because it
-rounds differently and fuses operations. The update compares the policy with the old policy, so the
-training code recomputes the old log-probabilities before the update. Rollouts on disk keep the
-sampler's.
+Another engine's log-probabilities differ slightly from the policy's, because it rounds differently
+and fuses operations. So the training code recomputes the old ones before the update. Rollouts on
+disk keep the sampler's.
 
-The tokens were still drawn from another distribution than the update assumes. `losses.mismatch`
-has the corrections: importance weights of tokens, by pi_old / pi_sampler, multiply their
-advantages, which equals the papers' losses if the loss is linear in the advantage; and rejection
-leaves turns or sequences out. Without recomputed log-probabilities the update corrects, by the
-policy that it changes.
+The tokens were still drawn from another distribution. `losses.mismatch` has corrections: weights
+pi_old / pi_sampler of tokens multiply their advantages, which equals the papers' losses if the loss
+is linear in the advantage; rejection leaves turns or sequences out. Without recomputed ones the
+update corrects, by the policy that it changes.
 """
 
 from __future__ import annotations
@@ -53,11 +51,7 @@ class RecomputedRollouts:
 
 
 def recomputes(config: Config) -> bool:
-    """Return whether a run recomputes the old log-probabilities.
-
-    By default it does if another engine samples, or older weights. It never does if the rollouts
-    are not the policy's, because then no loss reads old log-probabilities.
-    """
+    """Return whether a run recomputes the old log-probabilities: by default, if others sample."""
     wanted = config.rollout.old_logprobs
     other = config.rollout.backend != "hf" or bool(config.rollout.ahead)
     default = wanted is None and other
@@ -75,10 +69,7 @@ def corrects(config: Config) -> bool:
 
 
 def update_correction(config: Config) -> UpdateCorrection | None:
-    """Return the correction that a resolved run makes in its updates; None for none.
-
-    A run that recomputes the old log-probabilities corrects before them.
-    """
+    """Return the correction in a run's updates; None if it has none, or corrects before them."""
     if recomputes(config) or not corrects(config):
         return None
     return UpdateCorrection(correction_of(config.rollout), config.method.loss.get("ratio", "token"))
@@ -113,11 +104,7 @@ def recompute_logprobs(
 def _correct(
     config: Config, log_ratio: torch.Tensor, turns: Sequence[Turn], rows: Sequence[Sample]
 ) -> tuple[Floats | None, list[bool] | None, dict[str, float]]:
-    """Return the weights of tokens, which answers are kept, and figures.
-
-    `log_ratio` is log pi_old - log pi_sampler of all tokens in the order of the turns, [A]; `rows`
-    are their training sequences.
-    """
+    """Return weights of tokens, kept answers and figures, by log pi_old - log pi_sampler, [A]."""
     correction, weight, kept = correction_of(config.rollout), None, None
     figures: dict[str, float] = {}
     if correction.cap is not None:
@@ -141,13 +128,11 @@ def _correct(
 def _with_logprobs(
     rollouts: Sequence[Rollout], turns: Sequence[Turn], logprobs: Sequence[Floats]
 ) -> list[Rollout]:
-    """Return copies of rollouts with other log-probabilities."""
     changed = (_with_own(turn, own) for turn, own in zip(turns, logprobs, strict=True))
     return [replace(one, turns=[next(changed) for _ in one.turns]) for one in rollouts]
 
 
 def _with_own(turn: Turn, logprobs: Floats) -> Turn:
-    """Return a turn with these log-probabilities of its answers' tokens."""
     before = 0 if turn.summary is None else turn.summary.num_sampled
     own = replace(turn.completion, logprobs=tuple(logprobs[before:].tolist()))
     summary = turn.summary and replace(turn.summary, logprobs=tuple(logprobs[:before].tolist()))

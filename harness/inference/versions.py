@@ -21,7 +21,6 @@ class VersionedCompleter:
     """Answers with a completer, in a thread beside the one that changes its weights."""
 
     def __init__(self, completer: Completer) -> None:
-        """Answer with no weights yet: version -1."""
         self.version = -1
         self._completer, self._state = completer, threading.Condition()
         self._is_open, self._in_flight = True, 0

@@ -1,7 +1,6 @@
 """vLLM as the generator of a training run: an engine in this process, or servers.
 
-After every update, between requests, each engine loads the policy's weights and clears its cache.
-Then it scores a known text, and its log-probabilities have to be the policy's
+After every update each engine loads the policy's weights, clears its cache and is checked
 (`harness.inference.weight_check`). Later answers of a server carry the update's label.
 """
 
@@ -37,15 +36,12 @@ ENGINE_SHARE: Final = 0.4
 class EngineGenerator:
     """A vLLM engine in this process, beside the policy; under torchrun one in each process.
 
-    It is made from the policy's configuration and tokenizer, with dummy weights; the first `sync`
-    loads the policy's. While it sleeps, the policy can use its GPU memory. `folder` is made; it
-    gets the files that vLLM reads at its start.
+    The first `sync` gives it weights. While it sleeps, the policy can use its GPU memory.
     """
 
     def __init__(
         self, config: Config, policy: Policy, folder: Path, processes: ProcessGroup
     ) -> None:
-        """Start the engine."""
         if policy.device.type == "cpu" and adapters.has_experts(policy.model):
             raise ConfigError(
                 "rollout.backend 'vllm' on the CPU keeps the old weights of experts (vLLM packs "
@@ -66,8 +62,7 @@ class EngineGenerator:
     def sync(self) -> None:
         """Wake the engine up and load the policy's weights.
 
-        Raises `ModelUnavailable` if the engine failed. Raises `TrainingError` if it answers with
-        other weights.
+        Raises `ModelUnavailable` if it failed, `TrainingError` if it answers with other weights.
         """
         if self._asleep:
             self._engine.wake("weights")
@@ -92,7 +87,6 @@ class EngineGenerator:
 
 
 def _write_model_files(policy: Policy, folder: Path) -> None:
-    """Write the files that vLLM reads of a model, without its weights."""
     folder.mkdir(parents=True, exist_ok=True)
     policy.model.config.save_pretrained(folder)
     policy.model.generation_config.save_pretrained(folder)
@@ -126,9 +120,8 @@ def max_sequence_length(config: Config, policy: Policy) -> int:
 class ServersGenerator:
     """vLLM servers at `rollout.urls`.
 
-    A server that is down when weights are sent is skipped as long as another one answers. When it
-    is back, it gets the weights of the latest update before any request (`VLLMServersCompleter`).
-    The run ends if no server is back after ten minutes.
+    A server that is down when weights are sent gets them before any request when it is back. The
+    run ends if no server is back after ten minutes.
     """
 
     def __init__(
@@ -142,8 +135,7 @@ class ServersGenerator:
     ) -> None:
         """Wait for the servers and check their settings.
 
-        Raises `ModelUnavailable` if a server does not answer in time. Raises `ConfigError` if a
-        server was started with options that training cannot use.
+        Raises `ModelUnavailable` if one does not answer in time, `ConfigError` for wrong options.
         """
         self.servers = [VLLMServer(url) for url in config.rollout.urls]
         for server in self.servers:
@@ -209,7 +201,6 @@ class ServersGenerator:
         self._processes.run_on_first(lambda: self._check_all(paused, errors, version))
 
     def _pause_all(self) -> list[int]:
-        """Pause the servers that answer; return their numbers."""
         errors = concurrently(VLLMServer.pause, self.servers)
         _raise_or_warn(errors)
         return [number for number, one in enumerate(self.servers) if one not in errors]
@@ -217,7 +208,6 @@ class ServersGenerator:
     def _check_all(
         self, servers: list[VLLMServer], errors: dict[VLLMServer, Exception], version: str
     ) -> None:
-        """Check the weights of the servers that have no error."""
         _raise_or_warn(errors)
         for server in servers:
             if server not in errors:
@@ -278,7 +268,6 @@ def _raise_or_warn(errors: dict[VLLMServer, Exception]) -> None:
 
 @contextlib.contextmanager
 def _unavailable_warned() -> Iterator[None]:
-    """Warn of a server that does not answer."""
     try:
         yield
     except ModelUnavailable as e:
@@ -288,8 +277,7 @@ def _unavailable_warned() -> Iterator[None]:
 def await_start(server: VLLMServer, patience_s: float) -> None:
     """Wait until a server answers, which may take minutes after its start, and check its settings.
 
-    Raises `ModelUnavailable` if it did not answer in time. Raises `ConfigError` if it was started
-    with options that training cannot use.
+    Raises `ModelUnavailable` if it did not answer in time, and the errors of `VLLMServer.check`.
     """
     give_up = time.monotonic() + patience_s
     warned = False

@@ -1,8 +1,6 @@
 """Checks that another engine has the policy's weights, by log-probabilities of a known text.
 
-A label, such as the number of an update, says which weights an engine should have, not which ones
-it uses. So after every update each engine scores one short text, and its log-probabilities are
-compared with the policy's: one request and one forward pass.
+A label of an update says which weights an engine should have, not which ones it uses.
 """
 
 from __future__ import annotations
@@ -36,7 +34,6 @@ class WeightCheck:
     """Compares an engine's log-probabilities of a short text with the policy's."""
 
     def __init__(self, policy: Policy) -> None:
-        """Encode the text."""
         self.ids = policy.encode_chat([{"role": "user", "content": _TEXT}])[:_MAX_TOKENS]
         self._policy, self._noise = policy, 0.0
         self._is_first = True

@@ -1,17 +1,14 @@
 """Weight sync: sends the policy's weights to vLLM servers after an update.
 
-`"disk"`: all weights are written to a folder of the run, which the servers read under the same
-path. It is the default on the CPU.
-
-`"nccl"`: weights are broadcast from the policy's GPU to the workers of all servers at once, on this
-machine or others. `"ipc"`: the workers read the policy's memory on the same GPU. Both use vLLM's
-weight transfer (`device_transfer`). So vLLM must be installed where the policy learns, and servers
-are started with `--weight-transfer-config '{"backend": "nccl"}'` (or "ipc"; then vLLM also needs
+`"disk"`, the default on the CPU: servers read them from a folder of the run, under the same path.
+`"nccl"`: they are broadcast from the policy's GPU to the workers of all servers at once. `"ipc"`:
+the workers read the policy's memory on the same GPU. The last two use vLLM's weight transfer
+(`device_transfer`). So vLLM must be installed where the policy learns, and servers are started
+with `--weight-transfer-config '{"backend": "nccl"}'` (or "ipc"; then vLLM also needs
 VLLM_ALLOW_INSECURE_SERIALIZATION=1).
 
-All go in the type that the servers have. They have transformers' names, with adapters merged. The
-output layer is sent even if it is tied
-to the embedding, because vLLM would keep the old one.
+Weights have the servers' type and transformers' names, with adapters merged. The output layer is
+sent even if it is tied to the embedding, because vLLM would keep the old one.
 """
 
 from __future__ import annotations
@@ -62,7 +59,6 @@ class DiskTransfer:
     def __init__(
         self, policy: Policy, folder: Path, processes: ProcessGroup, dtype: torch.dtype
     ) -> None:
-        """Write nothing yet."""
         self._policy, self._folder, self._processes = policy, folder.resolve(), processes
         self._dtype = dtype
         self._latest: Path | None = None

@@ -51,11 +51,9 @@ def clipped(
         ratio: "token", "turn" or "sequence".
         clip_low: Lower clip range, in [0, 1].
         clip_high: Upper clip range, 0 or more.
-        dual_clip: Upper bound of the ratio where the advantage is negative, 1 or more; None for
-            none.
+        dual_clip: The ratio's bound where the advantage is negative, at least 1; None for none.
         aggregation: "token_mean", "sequence_mean_token_mean" or "sequence_mean_token_sum".
-        constant: Divisor of "sequence_mean_token_sum": the longest response allowed, 1 or more
-            tokens; None divides by 1.
+        constant: Divisor of "sequence_mean_token_sum": the longest response in tokens; None is 1.
         kl: "k1", "k2" or "k3".
         kl_coefficient: beta, 0 or more.
         entropy_coefficient: eta, 0 or more.
@@ -64,13 +62,12 @@ def clipped(
         num_sequences: Sequences of that mini-batch.
 
     Returns:
-        The loss (shape []), and metrics of the batch's action tokens: the share of clipped tokens
+        The loss (shape []), and metrics of the action tokens: the share of clipped ones
         (`clipped_share`), the KL divergences `kl_reference` and `kl_old` (from the policy of the
         rollouts to this one), and the largest ratio, `ratio_max`.
 
     Raises:
-        ConfigError: A hyperparameter is out of range, or a penalty lacks its input: reference
-            log-probabilities or entropies.
+        ConfigError: A hyperparameter is out of range, or a penalty lacks its input.
     """
     one_of("ratio", ratio, RATIOS)
     number("clip_low", clip_low, 0, 1)
@@ -99,7 +96,6 @@ def _ratio_metrics(
     batch: TokenBatch,
     bounds: tuple[float, float, float | None],
 ) -> dict[str, Metric]:
-    """Return how far the policy is from that of the rollouts, and how much the clip stops."""
     mask = batch.action_mask
     stopped = clipped_share(ratios, batch.advantage, *bounds) & mask
     return {

@@ -33,7 +33,6 @@ def _hyperparameters(entry: _Entry) -> dict[str, Any]:
 
 
 def _plugin_entry(_name: str, found: Any) -> _Entry | None:
-    """Return the entry of a plug-in's function, registered or not."""
     for entry in _LOSSES.entries().values():
         if entry.function is found:
             return entry
@@ -67,11 +66,7 @@ def loss(
 
 
 def get(name: str) -> Loss:
-    """Return a loss.
-
-    Raises:
-        ConfigError: No loss has this name.
-    """
+    """Return a loss; raise `ConfigError` if none has this name."""
     return _LOSSES.get(name).function
 
 
@@ -79,10 +74,7 @@ def is_linear(name: str, settings: Mapping[str, Any]) -> bool:
     """Return whether the loss is linear in the advantages, as long as their signs do not change.
 
     If so, equal samples may be merged, and samples with advantage 0 may be dropped.
-
-    Args:
-        name: The loss.
-        settings: Its hyperparameters; those missing take their defaults.
+    Hyperparameters that `settings` lack have their defaults.
     """
     unless = _LOSSES.get(name).linear_unless
     chosen = {**hyperparameters(name), **settings}
@@ -90,21 +82,12 @@ def is_linear(name: str, settings: Mapping[str, Any]) -> bool:
 
 
 def is_on_policy(name: str) -> bool:
-    """Return whether the loss needs rollouts of the policy before the update.
-
-    Raises:
-        ConfigError: The loss is unknown.
-    """
+    """Return whether a loss needs rollouts of the policy before the update; refuse other names."""
     return _LOSSES.get(name).on_policy
 
 
 def check(name: str, given: Mapping[str, Any]) -> None:
-    """Refuse hyperparameters that the loss does not have, and values that it cannot use.
-
-    Raises:
-        ConfigError: The loss or a hyperparameter is unknown, or the loss of a single token refuses
-            a value.
-    """
+    """Raise `ConfigError` for an unknown loss or hyperparameter, or a value that it refuses."""
     _LOSSES.check(name, given)
     # Only the loss knows the ranges of its values, so it runs on a batch of one token.
     batch = to_batch([Sample((0,), (0,), (0.0,), 1.0)], pad_id=0)

@@ -25,20 +25,9 @@ def nll(
     the loss of supervised and rejection fine-tuning. Tokens with advantage 0 count in the mean, so
     that a step with few good rollouts changes the policy little.
 
-    Args:
-        logprob: Log-probabilities under the policy being trained. Shape [B, T].
-        batch: The tokens.
-        aggregation: See `aggregate`.
-        constant: See `aggregate`.
-        num_tokens: Action tokens of the mini-batch that this batch is a part of.
-        num_sequences: Sequences of that mini-batch.
-
-    Returns:
-        The loss (shape []), and the metric `nll`: the negative log-likelihood of the batch's action
-        tokens, without weights.
-
-    Raises:
-        ConfigError: A hyperparameter is out of range.
+    `logprob` is of the policy being trained, [B, T]; for the other arguments see `aggregate`.
+    Returns the loss (shape []), and the metric `nll`: the negative log-likelihood of the action
+    tokens, without weights. Raises `ConfigError` for a hyperparameter out of range.
     """
     mask = batch.action_mask
     metrics = {"nll": Metric(-float((logprob.detach() * mask).sum()))}

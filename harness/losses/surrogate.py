@@ -1,9 +1,7 @@
 """Terms of policy losses: importance ratios, clipped surrogates and estimators of KL(p, q).
 
-B: number of sequences. T: number of tokens. L: number of action tokens of a sequence.
-
-Reference of the KL estimators: Schulman 2020, "Approximating KL Divergence",
-http://joschu.net/blog/kl-approx.html
+B sequences, T tokens, L action tokens of a sequence. Reference of the KL estimators: Schulman 2020,
+"Approximating KL Divergence", http://joschu.net/blog/kl-approx.html
 """
 
 from __future__ import annotations
@@ -26,17 +24,14 @@ def importance_ratio(
 ) -> torch.Tensor:
     """Return the ratio of each action token, and 1 elsewhere. Shape [B, T].
 
-    With d_t = log p(t) - log p_old(t):
+    With d_t = log p(t) - log p_old(t), `how` is:
     `token`: exp(d_t) (PPO, GRPO).
     `turn`: exp(sum of d over the tokens of the turn), the ratio of a whole action (OPRL, Eq. 6).
     `sequence`: s = exp(mean of d over the L tokens of the sequence), as sg(s) * exp(d_t - sg(d_t)):
     its value is s, its gradient is that of each token, so that tokens may differ in advantage
     (GSPO, arXiv:2507.18071, the token-level variant). With one advantage for all tokens the
     gradient is that of s.
-
-    In the context "window" a sequence is a turn, in "transcript" a rollout. `logprob` is of the
-    policy being trained and `old_logprob` of the policy of the rollouts, [B, T]. `turn` is each
-    action token's turn, -1 at other tokens, [B, T]. `how` is one of `RATIOS`.
+    `turn` has each action token's turn, -1 at other tokens. [B, T].
     """
     is_action = turn >= 0  # [B, T]
     log_ratio = torch.where(is_action, logprob - old_logprob, 0.0)
@@ -62,10 +57,8 @@ def clipped_surrogate(
     """Return min(r A, clip(r, 1 - low, 1 + high) A), to be maximised. Shapes [B, T] -> [B, T].
 
     With `dual` = c it is at least c A where A < 0, so a bad token with a large ratio has a bounded
-    loss.
-
-    Reference: Schulman et al. 2017, PPO, arXiv:1707.06347, Eq. 7; `high` above `low` is DAPO's
-    clip-higher, arXiv:2503.14476; dual clip is Ye et al. 2020, arXiv:1912.09729.
+    loss. Reference: PPO, arXiv:1707.06347, Eq. 7; `high` above `low` is DAPO's clip-higher,
+    arXiv:2503.14476; dual clip is Ye et al. 2020, arXiv:1912.09729.
     """
     surrogate = torch.minimum(ratio * advantage, ratio.clamp(1 - low, 1 + high) * advantage)
     if dual is None:
@@ -90,25 +83,18 @@ def clipped_share(
 def k1(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
     """Return log p - log q: unbiased, may be negative. Shapes [B, T] -> [B, T].
 
-    Use it in rewards. As a penalty in a loss it has no effect: its gradient, that of log p, has
-    mean 0.
+    Use it in rewards: in a loss it has no effect, as its gradient, that of log p, has mean 0.
     """
     return logprob - reference_logprob
 
 
 def k2(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
-    """Return (log p - log q)^2 / 2: biased, never negative. Shapes [B, T] -> [B, T].
-
-    As a penalty its gradient is, in the mean, that of the divergence.
-    """
+    """Return (log p - log q)^2 / 2: biased, never negative; its mean gradient is KL's."""
     return (logprob - reference_logprob).square() / 2
 
 
 def k3(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
-    """Return exp(d) - d - 1, d = log q - log p: unbiased, never negative. [B, T] -> [B, T].
-
-    d is clamped like log-ratios; otherwise one token could dominate the penalty or overflow.
-    """
+    """Return exp(d) - d - 1, d = log q - log p, clamped: unbiased, never negative. Shape [B, T]."""
     difference = (reference_logprob - logprob).clamp(max=LARGEST_LOG)
     return difference.exp() - difference - 1
 

@@ -24,7 +24,6 @@ def value_loss(
     L = mean[ max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2) ] / 2: a value that has moved
     more than c towards its return since the rollouts has no gradient.
     Reference: PPO, arXiv:1707.06347, has the squared error; the clip is in its authors' code.
-
     Raises `ConfigError` if `clip` is out of range.
     """
     error = (value - returns).square()

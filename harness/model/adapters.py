@@ -1,7 +1,4 @@
-"""Low-rank adapters (LoRA): create, load, merge, save and copy them.
-
-peft injects them into the model's layers, so the model keeps its class.
-"""
+"""Low-rank adapters (LoRA), which peft injects into a model's layers: it keeps its class."""
 
 from __future__ import annotations
 
@@ -42,11 +39,7 @@ _STACKED: Final = 3
 
 
 def add(model: Any, config: LoraConfig, base: str, seed: int) -> None:
-    """Add adapters to a model and freeze its other weights; the initial update is zero.
-
-    `base`, the folder or hub name of the model, is saved with the adapters. Raises `ConfigError` if
-    peft is not installed, or the model has none of the target layers.
-    """
+    """Add adapters to a model and freeze its other weights; the initial update is zero."""
     check_installed()
     from peft import LoraConfig as PeftConfig
 
@@ -77,11 +70,7 @@ def _add(model: Any, described: Any) -> None:
 
 
 def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
-    """Return peft's setting for the layers to adapt; experts are none of them.
-
-    The experts of a layer are one tensor, whose adapters could not be merged by layers. Raises
-    `ConfigError` if a target is of experts.
-    """
+    """Return peft's setting for the layers to adapt; experts, stored as one tensor, are none."""
     every = targets == (_EVERY_LINEAR,)
     if not has_experts(model):
         return _EVERY_LINEAR if every else list(targets)
@@ -163,12 +152,10 @@ def load_weights(model: Any, folder: Path) -> None:
 
 
 def base_of(folder: str | Path) -> str | None:
-    """Return the folder or hub name of the base model of a folder's adapters.
+    """Return the folder or hub name of the base model of a folder's adapters; None without any.
 
-    The base model of a run that was moved is found in its subfolder `base`, and that of a package
-    by its name if the cache has it no more. None if the folder has
-    no adapters. Raises `ConfigError` if their description is damaged, or they lie beside a whole
-    model.
+    That of a moved run is found in its subfolder `base`, that of a package by its name. Raises
+    `ConfigError` if the description is damaged, or the adapters lie beside a whole model.
     """
     hub.check_files(Path(folder))
     file = Path(folder) / hub.ADAPTERS
@@ -233,10 +220,7 @@ def full_state(model: Any) -> dict[str, torch.Tensor]:
 
 
 def save(model: Any, folder: Path, state: Mapping[str, Any] | None = None) -> None:
-    """Save a model's adapters and the name of their base; peft and transformers can load them.
-
-    The folder is created. `state` has the adapters' full weights; None takes the policy's.
-    """
+    """Save a model's adapters, or their full weights `state`, and the name of their base."""
     if state is None:  # of all weights, peft would also save the base of an adapted output layer
         own = model.state_dict().items()
         state = {name: weight for name, weight in own if _ADAPTER.search(name)}
@@ -266,12 +250,7 @@ def save_merged(model: Any, folder: Path) -> None:
 
 
 def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield name and weight of a model with adapters merged in: W + alpha / rank * B A for W.
-
-    Names are those of the files that transformers saves.
-
-    Sums are computed in float32 and cast to the weight's type, one weight at a time.
-    """
+    """Yield names in files and weights with adapters merged in: W + alpha / rank * B A for W."""
     layers = {name: module for name, module in model.named_modules() if is_adapted_layer(module)}
     for key, weight in model.state_dict().items():
         name, _, kind = key.rpartition(f".{_BASE}.")
@@ -296,7 +275,6 @@ def _as_stored(model: Any, key: str, weight: torch.Tensor) -> Iterable[tuple[str
 
 @torch.no_grad()
 def _update(layer: Any) -> torch.Tensor:
-    """Return the update that an adapter adds to its layer's weight."""
     up, down = (full_tensor(part[ADAPTER].weight).float() for part in (layer.lora_B, layer.lora_A))
     update: torch.Tensor = float(layer.scaling[ADAPTER]) * (up @ down)
     return update

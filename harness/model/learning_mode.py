@@ -1,12 +1,10 @@
 """The mode of a model in an update: it computes the same numbers as in generation.
 
-A model's own dropout, dropped layers and noise of routers would make the update's first importance
-ratios differ from 1 although no weight has moved, so they are off. Adapters keep their dropout.
+Its own dropout, dropped layers and noise of routers would make the update's first importance ratios
+differ from 1, so they are off. Adapters keep their dropout.
 
-Gradients of the embedding and the output layer are added to `weight.grad` in place. Autograd makes
-a tensor of the weight's size for each use of a weight in each backward pass, and adds them: three
-of them beside the gradient itself, if the layers are tied. Here each use adds to the gradient what
-it changes. `torch.autograd.grad` does not see such a gradient.
+Gradients of embedding and output layer are added to `weight.grad` in place, where autograd would
+make a tensor of the weight's size for each use. `torch.autograd.grad` does not see such a gradient.
 
 A: number of tokens. H: the model's width. V: size of the vocabulary.
 """
@@ -35,8 +33,7 @@ def is_adapted_layer(module: torch.nn.Module) -> bool:
 def set_learning(model: Any) -> None:
     """Put a model into the mode of an update.
 
-    transformers computes a layer's activations again only in training, so such a layer itself is
-    in training, and `checkpoint_activations` puts it into evaluation while it computes.
+    transformers checkpoints layers in training alone, so these are; they compute in evaluation.
     """
     from transformers.modeling_layers import GradientCheckpointingLayer
 
@@ -103,11 +100,7 @@ def drops_in_learning(model: Any) -> bool:
 
 
 def add_in_place(model: Any) -> None:
-    """Let the backward pass add to the gradients of embedding and output layer in place.
-
-    Layers that are not torch's own, that are frozen or that have adapters stay as they are. The
-    transformers model must not be sharded.
-    """
+    """Let an unsharded model add gradients of embedding and output layer in place."""
     for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
         kind = _IN_PLACE.get(type(layer))
         if kind is not None and layer.weight.requires_grad:
@@ -127,10 +120,7 @@ def gradient_of(weight: torch.Tensor) -> torch.Tensor:
 
 
 def make_gradients(model: torch.nn.Module) -> None:
-    """Give each trained weight a gradient of zeros.
-
-    Memory of the CPU that is taken in the midst of activations leaves gaps once these are freed.
-    """
+    """Give each trained weight a gradient of zeros, before activations leave gaps in memory."""
     for parameter in model.parameters():
         if parameter.requires_grad:
             gradient_of(parameter)

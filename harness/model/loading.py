@@ -35,10 +35,7 @@ def load_parts(
     deferred: bool = False,
     setting: str = "policy.model",  # the setting that names it, for errors
 ) -> Parts:
-    """Return the parts of a local folder, a hub name or a model that is converted first.
-
-    Raises `ConfigError` if they cannot be loaded; the message has the start of transformers' error.
-    """
+    """Return the parts of a folder's, hub's or converted model; `ConfigError` if that fails."""
     from transformers import (
         AutoConfig,
         AutoModelForCausalLM,
@@ -101,8 +98,7 @@ def _without_weights(kind: Any, config: Any, folder: Path, **chosen: Any) -> Any
 def longest_sequence(config: Any) -> int:
     """Return the most tokens of a sequence for a transformers text configuration.
 
-    Beyond its original length a model with `longrope` has other positions, which transformers
-    chooses for a whole batch by its longest row: they would depend on a row's neighbours.
+    Beyond its original length `longrope` has positions that depend on a batch's longest row.
     """
     longest = int(config.max_position_embeddings)
     rope = getattr(config, "rope_parameters", None) or {}
@@ -113,10 +109,7 @@ def longest_sequence(config: Any) -> int:
 
 
 def tokenizer_of(path: str, setting: str = "policy.model") -> Any:
-    """Return the tokenizer of a local folder or a hub name, adapters' base included.
-
-    Errors name `setting`. Raises `ConfigError` if it cannot be loaded.
-    """
+    """Return the tokenizer of a folder or hub name, or adapters' base; `setting` is for errors."""
     from transformers import AutoTokenizer
 
     path = adapters.base_of(path) or path

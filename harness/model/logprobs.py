@@ -24,11 +24,9 @@ class TokenScores:
 def score_tokens(
     policy: Policy, rows: Sequence[Sample], temperature: float = 1.0, max_tokens: int = 8192
 ) -> list[TokenScores]:
-    """Return the policy's scores of each sample, in the given order and without gradients.
+    """Return the policy's scores of each sample, in the given order, without gradients and dropout.
 
-    Equal samples pass through the model once. The policy is in evaluation mode during the call, so
-    dropout is off. Several processes share the samples and gather the scores. The samples'
-    `old_logprobs` and `advantage` are not used. A temperature of 0 counts as 1.
+    Equal samples pass through the model once; processes share them. Temperature 0 counts as 1.
     """
     indices: dict[tuple[object, ...], int] = {}
     index = [indices.setdefault(_identity(row), len(indices)) for row in rows]

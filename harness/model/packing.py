@@ -95,19 +95,18 @@ def samples(
 ) -> list[Sample]:
     """Return training sequences in the order of the turn table.
 
-    In the context "window" each turn is a sequence. In "transcript" each rollout is one, as long as
-    every prompt starts with the tokens of the prompt and response before it; if one does not,
-    because the chat was truncated or a thought left out, a new sequence starts. In "summary" it
-    starts after each summary, which ends the sequence before and has the advantage of its turn.
+    In the context "window" each turn is a sequence. In "transcript" each rollout is one; where a
+    prompt does not start with the tokens before it, because the chat was truncated or a thought
+    left out, a new one starts. In "summary" one starts after each summary, which ends the sequence
+    before and has the advantage of its turn.
 
     Args:
         rollouts: The rollouts of the table, with N turns in total.
-        advantage: Advantage of each turn, shape [N]; or for each turn an array of its tokens'.
+        advantage: The advantage of each turn, shape [N]; or for each turn an array of its tokens'.
         context: "window", "transcript" or "summary".
         shared: Include the turns that a sibling shares with the rollout it branched from. An
             update leaves them out: they are context there, and the parent's are trained.
-        kept: Whether each answer of the turns is trained, in their order: the others are context.
-            None trains all.
+        kept: Whether each answer of the turns is trained; others are context. None trains all.
 
     Raises:
         TableError: Advantages and turns or tokens differ in number, an advantage is not finite, or
@@ -231,10 +230,9 @@ def _merge_turns(answers: Sequence[tuple[Completion, Credit | None]]) -> Sample:
 def merge(rows: Sequence[Sample]) -> list[Sample]:
     """Return fewer samples with the same gradient, for a loss that is linear in the advantage.
 
-    Samples with equal images, tokens, old log-probabilities (rounded to 4 decimals) and signs of
-    the advantages are merged into one, whose advantage is their sum. Samples with advantage 0 are
-    dropped. Means must be taken over the tokens and sequences of the original samples;
-    `harness.losses.is_linear` tells which losses allow this.
+    Samples with equal images, tokens, old log-probabilities (to 4 decimals) and signs of advantages
+    become one, with the sum of advantages; those with advantage 0 are dropped. Means must be taken
+    over the original samples. `harness.losses.is_linear` tells which losses allow this.
     """
     merged: dict[tuple[object, ...], Sample] = {}
     for row in rows:
@@ -254,7 +252,6 @@ def _has_credit(advantage: Credit) -> bool:
 
 
 def _sign(advantage: Credit) -> int | tuple[int, ...]:
-    """Return -1, 0 or 1 for each number."""
     if isinstance(advantage, tuple):
         return tuple((a > 0) - (a < 0) for a in advantage)
     return (advantage > 0) - (advantage < 0)
@@ -298,10 +295,7 @@ def micro_batch_indices(
     # Equal prefixes of a batch count once, so a batch has sequences that begin alike.
     share_prefixes: bool = False,
 ) -> Iterator[list[int]]:
-    """Yield the indices of the samples of each micro-batch.
-
-    A sequence longer than `max_tokens` has a batch of its own.
-    """
+    """Yield the indices of each micro-batch; a sequence longer than `max_tokens` has its own."""
     if share_prefixes:
         yield from batches_of_trees([row.tokens for row in rows], max_tokens)
         return
@@ -319,10 +313,7 @@ def micro_batch_indices(
 
 
 def _best_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:
-    """Return the indices of each bin: longest first, each into the fullest bin that has room.
-
-    Best fit decreasing needs at most 11/9 of the fewest bins possible, and 4 more (Johnson 1974).
-    """
+    """Return each bin's indices: best fit decreasing, 11/9 of the fewest + 4 (Johnson 1974)."""
     bins: list[list[int]] = []
     room: list[tuple[int, int]] = []  # left over, and the bin's number; sorted
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):

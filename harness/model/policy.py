@@ -45,6 +45,9 @@ class Policy(Network):
         checkpoints_activations: Activations are computed again in the backward pass.
         decodes: The decoding was compared with the model alone, and is right.
         decodes_kept: So was the decoding of prompts whose beginnings are kept.
+
+    Raises:
+        ConfigError: The device does not exist, or the tokenizer has no chat template.
     """
 
     def __init__(
@@ -55,11 +58,6 @@ class Policy(Network):
         image_processor: Any = None,
         precision: str | None = None,
     ) -> None:
-        """Move the model to the device.
-
-        Raises:
-            ConfigError: The device does not exist, or the tokenizer has no chat template.
-        """
         super().__init__(model, _pad_id(tokenizer), device, precision)
         self.tokenizer = tokenizer
         self.checkpoints_activations = self.decodes = self.decodes_kept = False
@@ -82,23 +80,19 @@ class Policy(Network):
         setting: str = "policy.model",
         tested: bool = True,
     ) -> Policy:
-        """Return the policy of a local folder or a hub name.
-
-        If the folder has adapters, their base model is loaded with them.
+        """Return the policy of a local folder or hub name; adapters are loaded with their base.
 
         Args:
             path: The folder or name.
-            device: See `Network`.
-            revision: Branch, tag or commit of a hub name; None takes its main branch.
-            precision: See `Network`.
+            device: The device's name; see `Network`.
+            revision: The branch, tag or commit of a hub name; None takes its main branch.
+            precision: The precision's name; see `Network`.
             attention: transformers' name of an attention; None takes its default.
             setting: The setting that names it, for errors.
-            tested: Compare the log-probabilities of padded batches with transformers' own; False
-                for a model that is only saved again.
+            tested: Compare the log-probabilities of padded batches with transformers' own.
 
         Raises:
-            ConfigError: It cannot be loaded; the message has transformers' error. Or its
-                log-probabilities differ.
+            ConfigError: It cannot be loaded, or its log-probabilities differ.
         """
         base = adapters.base_of(path)
         half, deferred = precision == "bfloat16", device == META and base is None
@@ -118,24 +112,14 @@ class Policy(Network):
         return policy
 
     def _align(self) -> None:
-        """Copy every weight into aligned memory.
-
-        Weights loaded from a file keep the file's alignment, and some kernels round differently for
-        unaligned memory: a resumed run would differ from an uninterrupted one in the last bit.
-        """
+        """Copy weights into aligned memory: some kernels round otherwise for a file's alignment."""
         for parameter in self.model.parameters():
             parameter.data = parameter.data.clone()
 
     def adapt(self, config: LoraConfig, base: str, seed: int) -> None:
         """Freeze the model and add low-rank adapters, which are trained instead.
 
-        Args:
-            config: Size of the adapters.
-            base: The folder or hub name of the model in its present state.
-            seed: Seed of the initial weights.
-
-        Raises:
-            ConfigError: The adapters cannot be created.
+        `base` names the model in its present state. Raises `ConfigError` if they cannot be created.
         """
         adapters.add(self.model, config, base, seed)
 
@@ -152,13 +136,9 @@ class Policy(Network):
     def save(self, folder: Path, *, merged: bool = False) -> None:
         """Save weights, configuration and tokenizer in transformers' format.
 
-        All processes call this. Each writes its part of the weights; the first one writes all other
-        files, adapters too.
-
-        Args:
-            folder: Created if it does not exist.
-            merged: Save all weights with adapters merged in; otherwise save only the adapters, if
-                there are any, with the name of their base model. Only in a single process.
+        All processes call this: each writes its part of the weights, the first one all other files.
+        The folder is created. `merged`, for a single process, saves all weights with adapters
+        merged in; otherwise adapters are saved alone, with the name of their base model.
 
         Raises:
             TrainingError: One of several processes cannot write.
@@ -195,11 +175,8 @@ class Policy(Network):
     def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Return the tokens of a chat, up to the start of the assistant's next answer.
 
-        Earlier answers keep their generated tokens; see `ChatEncoder`.
-
-        Raises:
-            ConfigError: The chat has images and this is a text model, or its chat template changes
-                earlier answers.
+        Earlier answers keep their generated tokens; see `ChatEncoder`. Raises `ConfigError` for
+        images and a text model, or a chat template that changes earlier answers.
         """
         images = images_of(messages)
         if images and self.vision is None:
@@ -220,8 +197,7 @@ class Policy(Network):
     def named_weights(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield all weights by transformers' names, adapters merged in, for another engine.
 
-        The output layer is included even if it is tied to the embedding, because vLLM would keep a
-        stale one. The policy is not changed.
+        The output layer is included even if it is tied: vLLM would keep a stale one.
         """
         return adapters.merged(self.model)
 
@@ -244,10 +220,7 @@ class Policy(Network):
         return twin
 
     def generation_copy(self) -> Policy:
-        """Return a frozen copy to generate with; in mixed precision it has weights in bfloat16.
-
-        Its output layer stays in float32, like that of a forward pass in training.
-        """
+        """Return a frozen copy to generate with: mixed becomes bfloat16, logits stay in float32."""
         twin = self.frozen_copy()
         twin.round_for_generation()
         return twin
@@ -261,10 +234,7 @@ class Policy(Network):
             self.precision = "bfloat16"
 
     def trainable_copy(self) -> Policy:
-        """Return a copy of this policy that is trained separately: a reward model or a critic.
-
-        A copy of an adapted policy has its own adapters on the shared base weights.
-        """
+        """Return a copy to train, with its own adapters on shared base weights if it has any."""
         twin = self.frozen_copy()
         if twin.is_adapted:
             adapters.train_only_adapters(twin.model)
@@ -274,9 +244,6 @@ class Policy(Network):
 
 
 def _pad_id(tokenizer: Any) -> int:
-    """Return a token to fill batches with, which no other token attends to.
-
-    The tokenizer itself is not given one: it is saved as it was.
-    """
+    """Return a token to fill batches with; the tokenizer, saved as it was, is not given one."""
     ids = tokenizer.pad_token_id, tokenizer.eos_token_id, 0
     return int(next(i for i in ids if i is not None))

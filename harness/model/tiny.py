@@ -1,8 +1,7 @@
 """A tiny Qwen2 and its tokenizer with random weights, without a download.
 
-It has the architecture, chat roles and special tokens of the large Qwen2 models, so the same code
-trains both. A model this small learns to copy names from its prompt, instead of memorising them,
-only with a large standard deviation of the initial weights and many heads.
+It has the architecture, chat roles and special tokens of the large models. One this small learns to
+copy names from its prompt only with a large deviation of the initial weights and many heads.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ def make_tokenizer(
 ) -> Any:
     """Return a byte-level BPE tokenizer trained on `corpus`, with Qwen2's pre-tokenizer.
 
-    When transformers loads a Qwen2, it always uses Qwen2's pre-tokenizer, whatever was saved. A
-    tokenizer trained with another one would encode texts differently after loading.
+    When transformers loads a Qwen2, it takes this pre-tokenizer, whatever was saved.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

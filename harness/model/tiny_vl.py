@@ -1,8 +1,4 @@
-"""A tiny Qwen2.5-VL with tokenizer and image processor: random weights, without a download.
-
-Its patches are 8 pixels wide and four make a token, so a token is 16 x 16 pixels: a cell of a grid
-drawn at 16 pixels per cell.
-"""
+"""A tiny Qwen2.5-VL with random weights, without a download; its tokens are 16 x 16 pixels."""
 
 from __future__ import annotations
 
@@ -81,7 +77,6 @@ def make_model(config: TinyConfig, tokenizer: Any, seed: int) -> Any:
 def _text_settings(
     config: TinyConfig, vocabulary: int, tokens: Mapping[str, int | None]
 ) -> dict[str, Any]:
-    """Return the fields of the language model's configuration."""
     half = config.hidden // config.heads // 2
     plane = 3 * half // 8  # rotations as in the large models: time 2, height 3, width 3 eighths
     return {
@@ -103,7 +98,6 @@ def _text_settings(
 
 
 def _vision_settings(config: TinyConfig) -> dict[str, Any]:
-    """Return the fields of the vision model's configuration."""
     return {
         "depth": _VISION_LAYERS,
         "hidden_size": config.hidden,

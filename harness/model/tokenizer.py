@@ -30,16 +30,11 @@ _SPEAKERS: Final = ("user", "tool")
 
 
 class ChatTokenizer:
-    """Encodes prompts and decodes answers, in the same way for every backend.
-
-    The model's `generation_config` may name more tokens that end a response. `vision` is None for a
-    text model.
-    """
+    """Encodes prompts and decodes answers alike for all backends; text models have no `vision`."""
 
     def __init__(
         self, tokenizer: Any, generation_config: Any, vision: Vision | None = None
     ) -> None:
-        """Raise `ConfigError` for a tokenizer that cannot encode chats."""
         if tokenizer.chat_template is None:
             raise ConfigError("the tokenizer has no chat template: use an instruction-tuned model")
         if not hasattr(tokenizer, "backend_tokenizer"):
@@ -56,10 +51,7 @@ class ChatTokenizer:
 
     @property
     def stop_ids(self) -> frozenset[int]:
-        """Tokens that end a response: the model's, and those that the chat template ends it with.
-
-        A base model's own token ends a text, while its chat template may end turns with another.
-        """
+        """Tokens that end a response: the model's, and the chat template's."""
         configured = self._generation_config.eos_token_id
         ids = configured if isinstance(configured, list) else [configured]
         ends = map(self.chat_encoder.end_of_answer, _SPEAKERS)
@@ -67,10 +59,7 @@ class ChatTokenizer:
 
     @property
     def digest(self) -> str:
-        """First 12 hex characters of the SHA-256 of vocabulary, chat template and its arguments.
-
-        The date is one of them if the template asks for it.
-        """
+        """First 12 hex characters of the SHA-256 of vocabulary, template, arguments and date."""
         own, template = self.tokenizer, self.chat_encoder.template
         arguments = dict(template.arguments)
         if template.date is not None:
@@ -80,10 +69,7 @@ class ChatTokenizer:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def unknown_ids(self, size: int) -> tuple[int, ...]:
-        """Return the ids below `size` that no token has.
-
-        Embeddings have more rows than there are tokens, so that their size suits a GPU.
-        """
+        """Return the ids below `size`, the rows of an embedding, that no token has."""
         return tuple(i for i in range(size) if i not in self._known)
 
     def first_unknown(self, ids: Sequence[int]) -> int | None:
@@ -91,11 +77,7 @@ class ChatTokenizer:
         return next((i for i in ids if i not in self._known), None)
 
     def check_ends(self) -> None:
-        """Check that the tokens which end a response are those that the chat template writes.
-
-        A template that ends an answer with no token is logged. Raises `ConfigError` if no token
-        ends a response, or the template's is not among them.
-        """
+        """Raise `ConfigError` unless responses end with tokens, the chat template's among them."""
         ends = self.stop_ids
         if not ends:
             raise ConfigError(
@@ -130,11 +112,7 @@ class ChatTokenizer:
         return ids[0] if ids and ids[0] in self.chat_encoder.special_tokens.ends else None
 
     def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Return the tokens of a chat, up to the start of the assistant's next answer.
-
-        Earlier answers keep their generated tokens; see `ChatEncoder`. Raises `ConfigError` if the
-        chat template changes earlier answers.
-        """
+        """Return the tokens of a chat, up to the next answer; see `ChatEncoder.encode`."""
         return self.chat_encoder.encode(messages, self.stop_ids)
 
     def encode(self, text: str) -> tuple[int, ...]:
@@ -150,11 +128,7 @@ class ChatTokenizer:
         return tuple(self._backend().encode(text, add_special_tokens=False).ids)
 
     def _backend(self) -> Any:
-        """Return the tokenizer's backend, or a copy without truncation, padding and dropout.
-
-        `tokenizer.json` may cut or pad each text, and drop merges at random; each call of the
-        tokenizer itself may set that anew. The tokenizer stays unchanged, and is saved so.
-        """
+        """Return the tokenizer's backend, or a copy without truncation, padding and dropout."""
         given = self.tokenizer.backend_tokenizer
         if not (
             given.truncation
@@ -172,10 +146,7 @@ class ChatTokenizer:
         return self.encode(self.chat_encoder.generated_text(answer))
 
     def encode_response(self, answer: str, messages: Sequence[Message] = ()) -> tuple[int, ...]:
-        """Return the tokens that a model is to learn for an answer, with the one that ends it.
-
-        If the prompt `messages` offers tools, a tool speaks after the answer.
-        """
+        """Return the tokens to learn for an answer to `messages`, with the one that ends it."""
         end = self.chat_encoder.end_of_answer("tool" if tools_of(messages) else "user")
         if end is None:
             end = self.tokenizer.eos_token_id
@@ -216,10 +187,7 @@ class Thought(NamedTuple):
 
 
 def find_thought(chat_tokenizer: ChatTokenizer, ids: Sequence[int]) -> Thought | None:
-    """Return the first thought of an answer, None without one.
-
-    A thought that the prompt opens and closes is an empty one. `ids` are all generated tokens.
-    """
+    """Return the first thought of all generated tokens, None without one."""
     text, before = chat_tokenizer.decode_answer(ids), len(chat_tokenizer.chat_encoder.prefill)
     start = text.find(_OPENING)
     if start < 0:
@@ -242,16 +210,11 @@ class ThoughtLimit:
     """The largest number of tokens of an answer's first thought; None sets no limit."""
 
     def __init__(self, chat_tokenizer: ChatTokenizer, most: int | None) -> None:
-        """Encode the closing text."""
         self._chat_tokenizer, self._most = chat_tokenizer, most
         self.closing = () if most is None else chat_tokenizer.encode(CLOSING_TEXT)
 
     def room(self, ids: Sequence[int]) -> int | None:
-        """Return the number of tokens that may follow before the next check of the thought.
-
-        0 closes the thought now; None means that no later thought can be the first one, or no
-        limit.
-        """
+        """Return the tokens until the next check: 0 closes the thought, None ends the checks."""
         if self._most is None:
             return None
         thought = find_thought(self._chat_tokenizer, ids)

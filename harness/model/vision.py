@@ -1,7 +1,6 @@
 """Images of a Qwen2.5-VL or Qwen3-VL: their tokens in the prompt, features and positions.
 
-transformers' PIL code prepares the images: it gives the same numbers on every machine and does not
-need torchvision. B: number of sequences. T: number of tokens. H: the model's width.
+PIL prepares images: the same numbers everywhere. B sequences, T tokens, H the model's width.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ class Vision:
     """The image inputs of one Qwen2.5-VL or Qwen3-VL on its device; images are prepared by PIL."""
 
     def __init__(self, model: Any, image_processor: Any) -> None:
-        """Create an empty cache of images."""
         self.model, self.image_processor = model, image_processor
         self.image_token_id = int(model.config.image_token_id)
         self._prepare = lru_cache(_CACHED_IMAGES)(self._prepare_uncached)
@@ -94,9 +92,8 @@ class Vision:
     ) -> Embedded:
         """Return the model's input embeddings, with gradients for text and images.
 
-        The images are those of a sequence's first image tokens. A model may generate an image token
-        itself: an ordinary token. If it comes before an image, `images` has
-        `GENERATED_IMAGE_TOKEN` in its place.
+        The images are those of a sequence's first image tokens. For a token that the model
+        generated before an image, `images` has `GENERATED_IMAGE_TOKEN`.
         """
         shown = [list(row) for row in images] or [[] for _ in tokens]
         is_image = self._places(tokens, shown)
@@ -132,10 +129,7 @@ class Vision:
     def _features(
         self, images: Sequence[Image], device: torch.device
     ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...], torch.Tensor]:
-        """Return features of images, those for the first layers, and grids.
-
-        Equal images are encoded once. Shapes [tokens of all images, H] each, and [images, 3].
-        """
+        """Return features of images, those for the first layers, [tokens, H] each, and grids."""
         prepared = {image: self._prepare(image) for image in images}
         output = self.model.base_model.get_image_features(
             torch.cat([patches for patches, _ in prepared.values()]).to(device),

@@ -1,9 +1,4 @@
-"""Preflight: checks and plans a run before it starts.
-
-Takes a configuration. Returns it with all defaults written out (`defaults`), raises ConfigError if
-the run would fail later (`checks`), or returns the memory, disk and packages that the run needs
-(`planning`, `memory`, `missing`).
-"""
+"""Preflight of a run: completes (`defaults`), checks (`checks`) and plans it (`planning`)."""
 
 from __future__ import annotations
 

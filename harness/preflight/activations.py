@@ -1,8 +1,7 @@
 """Activations of a language model and their gradients, counted on tensors without memory.
 
-transformers' own language model runs forward and backward on fake tensors, which have shapes and no
-numbers, with one and with two layers of each kind. So the count follows the architecture: norms of
-queries and keys, linear attention, experts, adapters.
+transformers' own model runs forward and backward on fake tensors (shapes without numbers), with one
+and with two layers of each kind, so the count follows the architecture.
 """
 
 from __future__ import annotations
@@ -67,10 +66,9 @@ def count(
 ) -> Activations:
     """Return the bytes of activations of one token.
 
-    `text` is transformers' configuration of a language model, as JSON; `weight` and `compute` are
-    the bytes of a weight and of a number in matrix products (2 or 4), `adapter` those of an
-    adapter's weight. Rank 0 of `lora` trains all weights. With `again` the backward pass computes
-    activations again (gradient checkpointing).
+    `text` is transformers' configuration as JSON; `weight`, `compute` and `adapter` are the bytes
+    of a weight, of a number in matrix products and of an adapter's weight. Rank 0 of `lora` trains
+    all weights; `again` is gradient checkpointing.
     """
     from transformers import AutoConfig
 
@@ -94,7 +92,6 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes of live tensors that operations make; `most` is their peak."""
 
     def __init__(self, is_counted: Callable[[torch.Tensor], bool] = lambda _: True) -> None:
-        """Count the tensors for which `is_counted` returns True."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.most, self._is_counted = 0, is_counted
         self._alive = WeakIdKeyDictionary()
@@ -136,10 +133,7 @@ def _measure(
     adapter: int,
     again: bool,
 ) -> _Measured:
-    """Return the bytes of a model with layers of these kinds.
-
-    Neither weights and their gradients nor autocast's copies of weights are counted.
-    """
+    """Return the bytes of a model with these layers, but for weights and their gradients."""
     held: dict[int, int] = {}
     alive = []  # so that no storage takes another one's place
     model = _model(fields, kinds, weight, lora)
@@ -182,7 +176,6 @@ def _measure(
 
 
 def _model(fields: dict[str, Any], kinds: list[str], weight: int, lora: LoraConfig) -> Any:
-    """Return a model with layers of these kinds, in training."""
     from transformers import AutoConfig, AutoModel
 
     config = AutoConfig.for_model(**fields)
@@ -193,10 +186,7 @@ def _model(fields: dict[str, Any], kinds: list[str], weight: int, lora: LoraConf
 
 
 def made(kind: Any, config: Any, weight: int, lora: LoraConfig) -> Any:
-    """Return a model on the `meta` device, in the mode of an update, with adapters (rank 0: none).
-
-    `kind` is transformers' class, `weight` the bytes of a weight, 2 or 4.
-    """
+    """Return a model of transformers' class on `meta`, in an update's mode; `weight` in bytes."""
     dtype = torch.bfloat16 if weight == _HALF else torch.float32
     with torch.device("meta"):
         model = kind.from_config(
@@ -234,10 +224,7 @@ def _storage(tensor: torch.Tensor) -> int:
 def _one_expert(
     module: Any, hidden: torch.Tensor, chosen: torch.Tensor, share: torch.Tensor
 ) -> torch.Tensor:
-    """Compute as many rows as transformers' grouped experts, all with the first expert.
-
-    Like those, it computes in the type of the weights, also under autocast.
-    """
+    """Compute all rows of grouped experts with the first expert, in the type of the weights."""
 
     def order(weights: torch.Tensor) -> torch.Tensor:
         return weights[0].T if module.is_transposed else weights[0]

@@ -20,10 +20,7 @@ def tokenizer_here(model: str, setting: str = "policy.model") -> Any:
 
 
 def check(config: Config) -> None:
-    """Raise `ConfigError` for arguments that the template does not read, with those that it reads.
-
-    Without arguments nothing is loaded.
-    """
+    """Raise `ConfigError` for an argument that the template does not read."""
     given, model = config.policy.chat_template_kwargs, config.policy.model
     if not given:
         return
@@ -37,11 +34,7 @@ def check(config: Config) -> None:
 
 
 def arguments(config: Config) -> Mapping[str, Any]:
-    """Return the arguments of a run's template, with today's date if the template reads one.
-
-    The run folder keeps them, so that a resumed or evaluated run has the same prompts. Raises
-    `ConfigError` if the template must not be rendered.
-    """
+    """Return the arguments of a run's template, with today's date if the template reads one."""
     given = config.policy.chat_template_kwargs
     try:
         tokenizer = None if clock.NAME in given else tokenizer_here(config.policy.model)

@@ -33,8 +33,7 @@ from harness.types.json_files import read_object
 def check(config: Config) -> None:
     """Check names, numbers, hyperparameters, the environment and its splits of a resolved run.
 
-    Raises `ConfigError`, which names the setting, or `AgentGymsError` if the environment cannot be
-    made because its data or its server is missing.
+    Raises `ConfigError`, which names the setting, or `AgentGymsError` for missing data or server.
     """
     style = prompts.load(
         config.agent.style, config.env.id, config.agent.tool_format, config.env.kwargs
@@ -52,11 +51,7 @@ def check(config: Config) -> None:
 
 
 def check_processes(config: Config, processes: int) -> None:
-    """Check the settings that depend on the number of processes.
-
-    Raises `ConfigError` if a single process offloads its parameters, several train with Muon or
-    play ahead, or their number is no multiple of `policy.sequence_parallel`.
-    """
+    """Raise `ConfigError` for settings that a run with so many processes cannot have."""
     if config.rollout.ahead and processes > 1:
         raise ConfigError(
             f"rollout.ahead is {config.rollout.ahead!r} and {processes} processes train: those "
@@ -105,10 +100,7 @@ def check_optimizer(config: OptimizerConfig, *, sharded: bool) -> None:
 
 
 def _check_packing(config: Config) -> None:
-    """Refuse packed sequences for an attention that cannot take them, or not with one kernel.
-
-    Layers of a model that is not on this machine are checked when it is loaded.
-    """
+    """Refuse packed sequences for an attention that cannot take them, if the model is here."""
     own, size = config.optimizer, config.policy.sequence_parallel
     shares = own.packing == "shared"
     if not (own.packing == "packed" or shares or size > 1):
@@ -136,11 +128,7 @@ def _check_packing(config: Config) -> None:
 
 
 def _check_images(config: Config, style: PromptStyle) -> None:
-    """Refuse a text-only model for a style that shows an image.
-
-    A text style on an environment with images is allowed. A model on the hub is checked when it is
-    loaded.
-    """
+    """Refuse a text-only model, if it is here, for a style that shows an image."""
     name = config.policy.model
     if not style.shows_image or name == "tiny-vl":
         return
@@ -150,7 +138,6 @@ def _check_images(config: Config, style: PromptStyle) -> None:
 
 
 def _model_type(folder: Path) -> str:
-    """Return the type of the model in a folder; "" if it cannot be read."""
     try:
         return str(read_object(folder / "config.json", ConfigError)["model_type"])
     except (ConfigError, KeyError):

@@ -30,9 +30,8 @@ def credit_settings(config: Config) -> dict[str, Any]:
 def loss_settings(config: Config) -> dict[str, Any]:
     """Return the loss's hyperparameters: defaults, the method's row, the recipe.
 
-    If a policy loss sums over tokens and divides by a constant (Dr. GRPO), the constant is the
-    run's token limit of a response, as in its released code. Raises `ConfigError` for an unknown
-    name.
+    The constant of a policy loss that divides its sum by one (Dr. GRPO) is the run's token limit of
+    a response, as in its released code. Raises `ConfigError` for an unknown name.
     """
     method = methods.get(config.method.name)
     chosen = {**method.loss_settings, **config.method.loss}
@@ -47,10 +46,8 @@ def loss_settings(config: Config) -> dict[str, Any]:
 def annotator_settings(config: Config) -> dict[str, dict[str, Any]]:
     """Return the annotators of a run with all their settings: defaults, the method's row, recipe.
 
-    They fill the columns that the estimator reads: the method's annotators, and more if the recipe
-    changes the estimator, for instance its `base`, or branches where values change. Raises
-    `ConfigError` if no annotator fills a column, or the recipe has settings of another annotator, a
-    value that is not a section, or a wrong setting.
+    They fill the columns that the estimator reads. Raises `ConfigError` if none fills a column, or
+    the recipe has settings of another annotator, or wrong ones.
     """
     method = methods.get(config.method.name)
     given = config.method.annotators
@@ -68,7 +65,6 @@ def annotator_settings(config: Config) -> dict[str, dict[str, Any]]:
 
 
 def _annotators_of(config: Config) -> list[str]:
-    """Return the names of the annotators that fill the columns a run reads."""
     method, settings = methods.get(config.method.name), credit_settings(config)
     columns = dict.fromkeys(needs(method.estimator, settings))
     own = layers(method.estimator, settings)
@@ -127,9 +123,7 @@ def _evaluated_split(config: Config) -> str:
 def resolve(config: Config, device: str = "") -> Config:
     """Return the configuration with all settings that it leaves to method and environment.
 
-    The run folder keeps the result, so a resumed run is the same when a default changes. `device`
-    is torch's type of the device that the model is for, by default this machine's. Raises
-    `ConfigError` for an unknown name.
+    `device` is torch's type, by default this machine's. Raises `ConfigError` for an unknown name.
     """
     env = replace(config.env, id=plugins.find_environment(config.env.id))
     agent = replace(config.agent, max_tokens=_answer_tokens(config, env.id, device))
@@ -163,7 +157,6 @@ def resolve(config: Config, device: str = "") -> Config:
 
 
 def _answer_tokens(config: Config, env_id: str, device: str) -> int:
-    """Return the longest response in tokens."""
     own, rollout = config.agent, config.rollout
     if own.max_tokens is not None:
         return own.max_tokens
@@ -188,7 +181,6 @@ def _correction(config: Config) -> dict[str, Any]:
 
 
 def _template_arguments(config: Config) -> dict[str, Any]:
-    """Return the arguments of the chat template, with its date, if the model is here."""
     if config.policy.model in TINY_MODELS:
         return dict(config.policy.chat_template_kwargs)
     from harness.preflight import chat_template

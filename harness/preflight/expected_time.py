@@ -39,11 +39,7 @@ def most_turns(config: Config) -> int:
 
 
 def rest(config: Config, done: int, sizes: Mapping[str, int | None]) -> dict[str, Work]:
-    """Return the work that is left of a resolved run after `done` training steps.
-
-    The evaluation after them is done too, unless `done` is 0. `sizes` has the number of tasks of
-    each split of evaluation.
-    """
+    """Return the work left of a resolved run after `done` steps; `sizes` has each split's tasks."""
     turns = max(1.0, _HALF * (most_turns(config) or _UNKNOWN_TURNS))
     warm = config.warmstart if not done else None
     episodes = config.rollout.tasks_per_step * config.rollout.group_size

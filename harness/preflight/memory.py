@@ -1,8 +1,4 @@
-"""The memory that a run needs on each device, and the disk space of its checkpoints.
-
-Weights, gradients, AdamW's moments and activations (`passes`) are counted on transformers' classes;
-the lengths of sequences are estimates.
-"""
+"""The memory of a run on each device and the disk of its checkpoints; lengths are estimates."""
 
 from __future__ import annotations
 
@@ -52,16 +48,12 @@ def offloaded(config: Config, shape: Shape, machine: Machine) -> float:
 
 
 def _is_offloaded(config: Config, held: Allocation) -> bool:
-    """Return whether an allocation is in main memory."""
     offload = config.policy.offload
     return offload == "parameters" or (offload == "optimizer" and held.name == f"{_POLICY}: AdamW")
 
 
 def _models(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
-    """Return a process's allocations for models.
-
-    Weights, gradients and moments of every model that learns are sharded over the processes.
-    """
+    """Return a process's allocations for models; those that learn are sharded over processes."""
     precision = Precision.of(config, machine, shape.parameters)
     share = min(config.policy.replicas, machine.processes) / machine.processes
     allocations = [*_learner(_POLICY, config, shape, precision, share)]
@@ -99,10 +91,7 @@ def during(allocations: list[Allocation], phase: Phase) -> float:
 
 
 def trained_beside(config: Config, shape: Shape) -> dict[str, tuple[Shape, bool]]:
-    """Return the trained models beside the policy: sizes, and whether it is a copy of the policy.
-
-    A model of unknown size counts like the policy.
-    """
+    """Return the shape of each other trained model, by default the policy's; True for its copy."""
     found = {}
     for name, values in annotator_settings(config).items():
         if name == "critic" and values["model"] == "own":
@@ -133,10 +122,7 @@ def scorer_parameters(config: Config) -> dict[str, int]:
 
 
 def _teacher(config: Config, shape: Shape, machine: Machine, share: float) -> Iterator[Allocation]:
-    """Yield the weights of a teacher that is loaded beside the policy.
-
-    A teacher of unknown size counts like the policy.
-    """
+    """Yield the weights of a teacher beside the policy; an unknown size counts like the policy."""
     settings = settings_of_teacher(config)
     if settings is None or settings.loaded is None:
         return
@@ -156,10 +142,7 @@ def _learner(
     *,
     on_policy: bool = False,
 ) -> Iterator[Allocation]:
-    """Yield the allocations of a trained model; with `on_policy` it shares frozen weights.
-
-    Adapters are always in float32.
-    """
+    """Yield the allocations of a trained model; with `on_policy` it shares frozen weights."""
     lora, parameters = config.policy.lora, shape.parameters
     own = shape.adapter_parameters(lora) if lora.rank else 0
     learned, size = (own, 4) if lora.rank else (parameters, precision.weight)
@@ -191,7 +174,6 @@ def _moments(config: Config, shape: Shape, learned: float) -> float:
 def _generator(
     config: Config, shape: Shape, precision: Precision, machine: Machine
 ) -> Iterator[Allocation]:
-    """Yield the allocations of the generator."""
     rollout, weights = config.rollout, shape.parameters
     if rollout.backend == "hf":
         rounded = precision.compute < precision.weight
@@ -259,11 +241,7 @@ def checkpoint_bytes(config: Config, shape: Shape, precision: Precision) -> floa
 
 
 def main_memory(config: Config, shape: Shape, machine: Machine) -> tuple[float, float]:
-    """Return the bytes of main memory of all processes while the model is read and is saved.
-
-    Processes that share the weights read their own parts, but each the whole model if it gets
-    adapters. While they write a checkpoint each of them holds a file of it.
-    """
+    """Return the bytes of main memory of all processes while the model is read and is saved."""
     precision = Precision.of(config, machine, shape.parameters)
     whole = shape.parameters * precision.weight
     each = machine.processes if config.policy.lora.rank else 1

@@ -22,11 +22,7 @@ from harness.types.errors import ConfigError
 
 
 def check_method(config: Config) -> None:
-    """Try a method's reward, estimator and loss on two small rollouts.
-
-    Raises `ConfigError` if one of them is unknown, cannot use a setting or returns a wrong type, or
-    if the penalty of invalid actions changes nothing.
-    """
+    """Raise `ConfigError` if a method's reward, estimator or loss fails on two small rollouts."""
     rewards.get(config.method.reward)
     _check_continuations(config)
     settings = _without_models(credit_settings(config))
@@ -97,7 +93,6 @@ def _two_rollouts(config: Config) -> TurnTable:
 
 
 def _try_loss(name: str, settings: Mapping[str, Any]) -> None:
-    """Call a loss as the learner does, on one sequence of four tokens."""
     mask = torch.tensor([[False, True, True, True]])
     logprob = torch.full((1, 4), -1.0, requires_grad=True)
     old = torch.full((1, 4), -1.0) * mask
@@ -126,15 +121,11 @@ def _try_loss(name: str, settings: Mapping[str, Any]) -> None:
 
 
 def _without_penalty(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's settings, those of its base included, with penalties of 0."""
     return _changed(settings, lambda key, value: 0.0 if key == "invalid_penalty" else value)
 
 
 def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's settings with a scorer that needs no model in place of the others.
-
-    The run loads the others when it starts, before anything else.
-    """
+    """Return an estimator's settings with a scorer that needs no model in place of the others."""
 
     def plain(key: str, value: Any) -> Any:
         has_model = str(value).partition(":")[0] in semantic.DEFAULT_MODELS

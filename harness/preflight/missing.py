@@ -53,10 +53,7 @@ _PATIENCE_S: Final = 2.0
 
 
 def missing(config: Config, shape: Shape | None, machine: Machine) -> list[str]:
-    """Return why a resolved run could not start or finish; empty if nothing is missing.
-
-    The disk is left to `no_room`.
-    """
+    """Return why a resolved run could not start or finish, but for the disk (`no_room`)."""
     found = [*_refused(config, machine), *_packages(config), *_models(config), *_keys(config)]
     found += [*_servers(config), *_devices(config, machine), *_run(config)]
     if shape is not None:
@@ -65,11 +62,7 @@ def missing(config: Config, shape: Shape | None, machine: Machine) -> list[str]:
 
 
 def _refused(config: Config, machine: Machine) -> Iterator[str]:
-    """Yield the errors of `checks`: a wrong setting, or missing data.
-
-    Checks that other functions here repeat are switched off: packages, and `rollout.sleep` on a
-    machine without a GPU.
-    """
+    """Yield the errors of `checks`, without those that other functions here find."""
     config = replace(config, log=replace(config.log, outputs=()))
     without_sleep = replace(config, rollout=replace(config.rollout, sleep=False))
     elsewhere = machine.kind == "cuda" and not torch.cuda.is_available()
@@ -111,7 +104,6 @@ def _models(config: Config) -> Iterator[str]:
 
 
 def _not_converted(name: str) -> Iterator[str]:
-    """Yield why a package's model or a GGUF file cannot be used."""
     try:
         converted.folder_of(name)
     except ConfigError as e:
@@ -220,10 +212,9 @@ def _needed(config: Config, shape: Shape, machine: Machine) -> float:
 
 
 def fitting(config: Config, shape: Shape, machine: Machine) -> dict[str, Any]:
-    """Return values of settings with which a resolved run fits into memory; empty if none do.
+    """Return settings with which a resolved run fits into memory; empty if none do.
 
-    Steps of `_LADDER` are taken while they lower the peak, until it fits; then all are taken back
-    as far as it still fits.
+    Steps of `_LADDER` are taken until it fits; then all are taken back as far as it still fits.
     """
     most = machine.memory or 0
     taken: dict[str, list[Any]] = {}
@@ -252,10 +243,7 @@ def fitting(config: Config, shape: Shape, machine: Machine) -> dict[str, Any]:
 
 
 def _changed(config: Config, values: Mapping[str, Any]) -> Config | None:
-    """Return a run with some lower settings; None if one is not lower, or they cannot go together.
-
-    No limit of the context counts as higher than any.
-    """
+    """Return a run with lower settings; None if one is not lower, or they cannot go together."""
     for key, value in values.items():
         section, name = key.split(".")
         before = getattr(getattr(config, section), name)
@@ -274,7 +262,6 @@ def _toml(value: Any) -> str:
 
 
 def _largest(allocations: list[Allocation]) -> str:
-    """Return the two largest allocations."""
     ordered = sorted(allocations, key=lambda one: -one.size)[:2]
     return " and ".join(f"{one.name} ({one.size / 1e9:.0f} GB)" for one in ordered)
 

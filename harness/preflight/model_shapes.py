@@ -1,8 +1,4 @@
-"""Sizes of a model before its weights are loaded.
-
-transformers builds the model on the `meta` device, where tensors have shapes and no memory. So the
-sizes are exact for every architecture that transformers has.
-"""
+"""Sizes of a model, which transformers builds on the `meta` device, without memory for weights."""
 
 from __future__ import annotations
 
@@ -59,10 +55,7 @@ class Shape:
         )
 
     def cache_bytes(self, tokens: int, number_bytes: int, *, whole: bool = False) -> int:
-        """Return the bytes that generation keeps of a sequence: keys, values and states.
-
-        Layers with a sliding window keep all tokens if `whole`, as in the policy's generator.
-        """
+        """Return the bytes of a sequence in generation; `whole` keeps tokens outside of windows."""
         limits = (tokens if whole or window is None else window for window in self.windows)
         kept = sum(min(tokens, limit) for limit in limits)
         return 2 * kept * self.keys * number_bytes + self.state
@@ -71,10 +64,7 @@ class Shape:
 def shape_of(policy: PolicyConfig) -> Shape:
     """Return the shape of a run's model, adapters' base included.
 
-    A tiny one has its largest vocabulary.
-
-    Raises `ConfigError` if the model is neither on this machine nor in `KNOWN`, or transformers
-    does not know its architecture.
+    Raises `ConfigError` for a model neither here nor in `KNOWN`, or of an unknown architecture.
     """
     if policy.model == "tiny":
         return measure(tiny.architecture(policy.tiny, policy.tiny.vocabulary))
@@ -106,11 +96,7 @@ def max_sequence_length(config: Config, shape: Shape) -> int:
 
 
 def config_file_of(model: str) -> Path | None:
-    """Return a model's `config.json`, in a folder or in the hub's cache; None if missing.
-
-    A folder with adapters stands for their base model. A package's model or a GGUF file is
-    converted first; raises `ConfigError` if it cannot be.
-    """
+    """Return the `config.json` of a model, or adapters' base, on this machine; None if missing."""
     model = converted.folder_of(adapters.base_of(model) or model)
     inside = Path(model) / "config.json"
     if inside.is_file():
@@ -126,10 +112,7 @@ def config_file_of(model: str) -> Path | None:
 
 
 def measure(config: Any) -> Shape:
-    """Return the shape of a transformers configuration's model.
-
-    `ValueError` if it makes no text.
-    """
+    """Return the shape of a transformers configuration's model; `ValueError` if it has no text."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     has_images = config.model_type in MODEL_TYPES

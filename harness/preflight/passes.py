@@ -1,8 +1,6 @@
 """The memory of forward and backward passes on one device.
 
-H is the model's width, V the size of the vocabulary. A weight's gradients exist from the first of
-several micro-batches on, so the second one takes most. `tests/harness/preflight/test_memory.py`
-compares with passes on fake tensors.
+A weight's gradients exist from the first micro-batch on, so the second one takes most.
 """
 
 from __future__ import annotations
@@ -64,11 +62,7 @@ def _shares(config: Config, shape: Shape, machine: Machine) -> bool:
 
 
 def _looked_up(config: Config, shape: Shape, precision: Precision) -> Allocation:
-    """Return the keys and values of a micro-batch that are looked up for each of its sequences.
-
-    They exist beside those of the shared tokens: of all layers, or of one if activations are
-    computed again.
-    """
+    """Return the keys and values looked up for each sequence, beside those of shared tokens."""
     shared = replace(config, optimizer=replace(config.optimizer, packing="shared"))
     tokens = max_micro_batch_tokens(config, shape) / tokens_left(shared)
     layers = 1 if config.policy.gradient_checkpointing else shape.layers
@@ -77,10 +71,7 @@ def _looked_up(config: Config, shape: Shape, precision: Precision) -> Allocation
 
 
 def kept_bytes(config: Config, shape: Shape, found: Activations) -> float:
-    """Return the bytes of one token's activations of layers between forward and backward pass.
-
-    With gradient checkpointing PyTorch keeps only the input of each layer.
-    """
+    """Return the bytes of one token's activations of layers between forward and backward pass."""
     if config.policy.gradient_checkpointing:
         return shape.layers * shape.hidden * found.stream
     return sum(found.layers)
@@ -89,10 +80,7 @@ def kept_bytes(config: Config, shape: Shape, found: Activations) -> float:
 def activations(
     config: Config, shape: Shape, precision: Precision, *, sharded: bool
 ) -> Activations:
-    """Return the bytes of activations of one token; images count by their tokens.
-
-    Sharded layers are gathered in the precision of the arithmetic, and adapters with them.
-    """
+    """Return one token's bytes of activations; sharded layers have the arithmetic's precision."""
     lora, rounded = config.policy.lora, precision.compute < precision.weight
     weight = precision.compute if sharded else precision.weight
     adapter = precision.compute if sharded and rounded else 4
@@ -107,10 +95,7 @@ def activations(
 
 
 def _logits(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
-    """Yield the logits, the tensors computed of them, and the inputs of the output layer.
-
-    All scored tokens of a row may be in the part of one process.
-    """
+    """Yield logits and inputs of their layer; one process may have all scored tokens of a row."""
     tokens = tokens_of_pass(config, shape)
     scored = min(tokens, response_share(config, shape) * max_micro_batch_tokens(config, shape))
     logits = min(scored * shape.vocabulary, MOST_LOGITS)
@@ -124,9 +109,8 @@ def _gathered(config: Config, shape: Shape, precision: Precision) -> Iterator[Al
     """Yield gathered weights, their gradients, and gradients that are being summed.
 
     The output layer is gathered in the type of the sharded weights, and twice in its forward pass;
-    if it is tied to the embedding, it stays until the end. A layer has the next one beside it. Most
-    is gathered in the last layer's backward pass, where the output layer's gradient is still sent,
-    or in the first one's, where the embedding comes next.
+    a tied one stays. Most is gathered in the last layer's backward pass, where the output layer's
+    gradient is still sent, or in the first one's, where the embedding comes next.
     """
     layer, head, is_tied = _sizes(shape)
     trains_all = config.policy.lora.rank == 0
@@ -151,9 +135,8 @@ def _gathered(config: Config, shape: Shape, precision: Precision) -> Iterator[Al
 def _alone(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
     """Yield autocast's copies of weights.
 
-    Autocast keeps its copies of trained weights until the end of the forward pass, and PyTorch
-    those of layers whose activations it keeps. Gradients of embedding and output layer are added in
-    place.
+    Those of trained weights stay until the end of the forward pass, and those of layers whose
+    activations PyTorch keeps stay with these.
     """
     layer, _, _ = _sizes(shape)
     trains_all = config.policy.lora.rank == 0

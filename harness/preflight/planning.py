@@ -54,8 +54,7 @@ class Range:
 class Plan:
     """The plan of a run: lines of text by title, and what is `missing`.
 
-    Empty if the run can start. `checkpoint` is the size of one in bytes, `kept` the number of them
-    that stay when the run has ended.
+    `checkpoint` is the size of one in bytes, `kept` the number of them when the run has ended.
     """
 
     sections: Mapping[str, Sequence[str]]
@@ -90,8 +89,7 @@ def plan(
 ) -> Plan:
     """Return the plan of an unresolved run, for `gpus` GPUs of `gpu_memory` bytes or this machine.
 
-    With `tries` it compares the paths that the run takes on a small random model, which takes a
-    second. Raises `ConfigError` if a name or a setting of the method is unknown.
+    `tries` compares paths on a small model. Raises `ConfigError` for an unknown name or setting.
     """
     machine = Machine.of(config, gpus, gpu_memory)
     config = defaults.resolve(config, machine.kind)
@@ -151,11 +149,7 @@ def max_turns(config: Config) -> int:
 
 
 def rows(config: Config, turns: int) -> Range:
-    """Return the number of training sequences of a step, given the turn limit of an episode.
-
-    In the context "window" each turn is a sequence, in "transcript" each episode; without the
-    thoughts of earlier answers, and with summaries, it is between the two.
-    """
+    """Return the number of training sequences of a step, given the turn limit of an episode."""
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
     if config.agent.context == "transcript" and config.agent.thoughts == "keep":
         return Range(episodes, episodes, episodes)
@@ -198,7 +192,6 @@ def _task_count(most: int | None) -> str:
 
 
 def _split_text(config: Config, name: str, *, training: bool = False) -> str:
-    """Return a split's name and, if its data is here, its size."""
     size = split_size(config, name, training=training)
     return name if size is None else f"{name} ({size} tasks)"
 

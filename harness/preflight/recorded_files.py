@@ -57,10 +57,7 @@ def step_header(config: Config, data_version: str, step: int, *, tokens: bool) -
 
 
 def files_of(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that `rollout.recorded` names; of a folder those with tokens, by name.
-
-    Raises `ConfigError` for files that hold neither rollouts with tokens nor preferences.
-    """
+    """Return the files of paths, of folders those with tokens; `ConfigError` for unusable ones."""
     found: dict[str, None] = {}
     for path in paths:
         named = [path]
@@ -119,11 +116,7 @@ def check_method(config: Config) -> None:
 
 
 def read_preferences(path: str) -> list[Preference]:
-    """Return the preferences of a file.
-
-    Raises `ConfigError` if the file is missing or damaged, or a chosen answer has no greater value
-    than the rejected one.
-    """
+    """Return a file's preferences; raise `ConfigError` if missing, damaged or contradictory."""
     try:
         found = preferences.read(path)
     except DataError as e:
@@ -138,11 +131,7 @@ def read_preferences(path: str) -> list[Preference]:
 
 
 def check_files(config: Config, data_version: str) -> None:
-    """Refuse recorded rollouts of another environment, data version, prompt style or context.
-
-    Files of preferences do not record these, and are only read. Raises `ConfigError`, which names
-    file and difference.
-    """
+    """Refuse recorded rollouts of another environment, data version, prompt style or context."""
     _check(config.rollout.recorded, described(config, data_version))
 
 

@@ -15,8 +15,7 @@ def plan_all(
 ) -> Plan:
     """Return the plan of the first of several unresolved runs, with the disk of all of them.
 
-    The runs of a kind differ in the seed alone and have one plan. `missing` has each line once,
-    whichever of the runs it holds for. The other arguments and errors are those of `plan`.
+    The runs of a kind differ in the seed alone and have one plan. `missing` has each line once.
     """
     plans = [plan(runs[0], gpus, gpu_memory, tries=True) for runs in kinds]
     output = kinds[0][0].run.output

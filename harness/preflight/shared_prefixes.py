@@ -25,10 +25,7 @@ _LEFT: Final = {
 
 
 def tokens_left(config: Config) -> float:
-    """Return the estimated share of tokens that are left in a resolved run.
-
-    It is 1 without `optimizer.packing = "shared"`, and for cases that were not measured.
-    """
+    """Return the estimated share of tokens left in a resolved run; 1 where it was not measured."""
     if config.optimizer.packing != "shared":
         return 1.0
     environment = config.env.id.rpartition("/")[2].partition("-")[0]

@@ -1,7 +1,4 @@
-"""Compares a run's paths to log-probabilities on a small random model before any weights are here.
-
-The model has transformers' class and settings of the run's (`harness.model.self_test.miniature`).
-"""
+"""Compares a run's paths to log-probabilities on a miniature before any weights are here."""
 
 from __future__ import annotations
 
@@ -19,10 +16,7 @@ from harness.types.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The result of a trial, in words.
-
-    `refused` is the reason why the run cannot start, or empty.
-    """
+    """The result of a trial, in words; `refused` is the reason why the run cannot start, if any."""
 
     line: str
     refused: tuple[str, ...] = ()

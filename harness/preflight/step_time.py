@@ -56,19 +56,13 @@ def forward_operations(shape: Shape, passed: Passed) -> float:
 
 
 def training_operations(shape: Shape, passed: Passed, *, adapted: bool = False) -> float:
-    """Return the operations of forward and backward pass, without any that is repeated.
-
-    Weights with adapters (`adapted`) are frozen: the backward pass leaves their gradients out.
-    """
+    """Return the operations of both passes; `adapted` weights are frozen and need no gradients."""
     backward = BACKWARD / 2 if adapted else BACKWARD
     return (FORWARD + backward) * forward_operations(shape, passed)
 
 
 def active_weights(shape: Shape) -> int:
-    """Return the weights of linear layers that a token of text is multiplied with.
-
-    The output layer and a vision model are left out; only the chosen experts count.
-    """
+    """Return the weights of linear layers and chosen experts that a token is multiplied with."""
     text = json.loads(shape.text)
     linear = sum(inputs * outputs for name, inputs, outputs in shape.linear if "visual" not in name)
     chosen = text.get("num_experts_per_tok") or 0
@@ -91,8 +85,7 @@ class StepTime:
 def transcript_tokens(config: Config, shape: Shape, turns: float) -> float:
     """Return the estimated tokens of an episode of a run with windows if it were one transcript.
 
-    That has the first turn's row, and for each further turn an answer, half of its limit, and an
-    observation of the same length. `turns` are those of an episode.
+    Each further turn adds an answer, half of its limit, and an observation of the same length.
     """
     first = max_sequence_length(config, shape) / 2
     return min(first + (turns - 1) * config.agent.answer_tokens, shape.max_length)
@@ -114,12 +107,9 @@ def step_time(
     turns: float,
     length: float | None = None,
 ) -> StepTime:
-    """Return the seconds of a step with `rows` training sequences.
+    """Return the seconds of a step with `rows` training sequences on GPUs that count as H100s.
 
-    The machine's GPUs count as H100s.
-
-    Responses have half of their limit. `turns` are those of an episode; a row has `length` tokens,
-    by default half of the longest length.
+    Responses have half of their limit; a row has `length` tokens, by default half of the longest.
     """
     if length is None:
         length = max_sequence_length(config, shape) / 2

@@ -38,11 +38,7 @@ def shape_of_teacher(config: Config) -> Shape | None:
 
 
 def check(config: Config) -> None:
-    """Raise `ConfigError` if the teacher is missing, or cannot score the policy's tokens.
-
-    The tokenizer of a tiny policy is not made yet: the annotator compares it. Raises
-    `ModelUnavailable` if the teacher's server does not answer.
-    """
+    """Raise `ConfigError` for an unfit teacher, `ModelUnavailable` if its server is silent."""
     settings = settings_of_teacher(config)
     if settings is None:
         return
@@ -97,7 +93,6 @@ def _check_loaded(config: Config, name: str) -> None:
 
 
 def _check_length(config: Config, longest: int | None) -> None:
-    """Refuse sequences that are longer than the teacher reads."""
     try:
         wanted = max_sequence_length(config, shape_of(config.policy))
     except ConfigError:  # of a model that is not here

@@ -139,10 +139,7 @@ class PromptStyle:
         return parsing.get(self.parser).brief
 
     def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
-        """Return the content of the prompt's message: a text, or parts if it has an image.
-
-        Raises `ConfigError` if the style shows an image and there is none.
-        """
+        """Return the prompt's content, parts with an image; `ConfigError` if that is missing."""
         return self._content(self._template, image, fields)
 
     def render_next(
@@ -179,9 +176,9 @@ def load(
 ) -> PromptStyle:
     """Return the style's template for an environment, or its default one.
 
-    `tool_format` is the format of tool calls, and `kwargs` are the environment's arguments, which
-    its tools may depend on; they matter to the style `tools` and to templates that list tools.
-    Raises `ConfigError` if there is no such style or format, or its file has no parser line.
+    `tool_format` and `kwargs`, the environment's arguments, matter to the style `tools` and to
+    templates that list tools. Raises `ConfigError` for an unknown style or format, or no parser
+    line.
     """
     for folder in _folders(env_id):
         path = _FOLDER / folder / f"{style}.jinja"
@@ -304,7 +301,6 @@ def _shows_image(source: str) -> bool:
 
 
 def _plain_follow_up(lettered: bool, shows_image: bool) -> str:
-    """Return the follow-up template of a style that lacks one."""
     choice = "{{ loop.index0 | letter }} {{ choice }}" if lettered else "- {{ choice }}"
     observation = ("{{ image }}" if shows_image else "") + "{{ observation }}"
     return _PLAIN_FOLLOW_UP.format(observation=observation, choice=choice)

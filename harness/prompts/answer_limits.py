@@ -11,11 +11,7 @@ USUAL: Final = 512
 
 
 def limit(style: str, env_id: str, *, on_cpu: bool, usual: int = USUAL) -> int:
-    """Return the tokens of the longest answer, `usual` of them on a GPU or a server.
-
-    A CPU writes slowly: answers have an eighth there if the style asks for a
-    command alone, else half. Raises `ConfigError` for an unknown style.
-    """
+    """Return an answer's most tokens; on a slow CPU an eighth for a bare command, else half."""
     if not on_cpu:
         return usual
     return usual // (8 if prompts.load(style, env_id).is_brief else 2)

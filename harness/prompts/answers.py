@@ -24,8 +24,8 @@ class Parsed(NamedTuple):
 def element_content(name: str, text: str) -> str | None:
     """Return the content of the first closed element of a name, in any case; None without one.
 
-    A single regular expression would search for the end after every opening tag: this takes minutes
-    for an answer that repeats `<action>`.
+    One regular expression would search for the end after every opening tag: minutes for an answer
+    that repeats `<action>`.
     """
     opening = re.search(f"<{name}>", text, re.IGNORECASE)
     if opening is None:
@@ -37,8 +37,8 @@ def element_content(name: str, text: str) -> str | None:
 def outside_thoughts(text: str) -> str:
     """Return a text without its thoughts.
 
-    A thought is a `<think>` element, all text after an unclosed `<think>`, and all text before an
-    unopened `</think>`: some chat templates open the first thought in the prompt.
+    A thought is a `<think>` element, all text after an unclosed `<think>`, and before an unopened
+    `</think>`: some chat templates open the first thought in the prompt.
     """
     return _UNOPENED_THOUGHT.sub("", THOUGHT.sub("", text))
 
@@ -55,10 +55,7 @@ def has_thoughts(text: str) -> bool:
 
 
 def after_thoughts(text: str) -> str:
-    """Return the text after the last thought, as chat templates keep it of earlier answers.
-
-    An unclosed thought has nothing after it: the text before it is returned.
-    """
+    """Return the text after the last thought, as chat templates do, or before an unclosed one."""
     rest = text.rpartition("</think>")[2]
     return rest.partition("<think>")[0].lstrip("\n")
 
@@ -76,10 +73,7 @@ _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def choices(actions: Sequence[str], goal: str) -> list[str]:
-    """Return the actions to choose from by letter: the admissible ones, without placeholders.
-
-    The goal replaces a placeholder, as in `search[<query>]` or `speak: <words>`.
-    """
+    """Return the actions to choose from by letter, with the goal for a placeholder as `<query>`."""
     return [_PLACEHOLDER.sub(lambda _: goal, one) if "<" in one else one for one in actions]
 
 
@@ -100,11 +94,10 @@ def parse_letter(text: str, offered: Sequence[str]) -> Parsed:
 
 
 def write_letter(action: str, offered: Sequence[str]) -> str:
-    """Return the letter of an offered action.
+    """Return the letter of an offered action, or of the only offered one of its kind.
 
-    An action that is not offered counts as the only offered one of its kind, the word before the
-    bracket: any `search[...]` is the offered search. Raises `ConfigError` if it is not offered, and
-    none or several offered actions are of its kind.
+    The kind is the word before the bracket: any `search[...]` is the offered search. Raises
+    `ConfigError` unless there is one.
     """
     same = [i for i, other in enumerate(offered) if other.casefold() == action.casefold()]
     kind = action.partition("[")[0].casefold()

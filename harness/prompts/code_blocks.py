@@ -27,8 +27,8 @@ def first_block(text: str) -> str | None:
 
     A block is a `<code>` element, in any case, or a fence that names Python or no language; a fence
     directly inside an element is removed. A fence closes with as many backquotes as it opened with,
-    three or more, at the end of a line. An unclosed block does not count, even at the end of a
-    truncated answer: the beginning of a program can be another program.
+    at the end of a line. An unclosed block does not count: a program's beginning can be another
+    program.
     """
     place = 0
     while opening := _OPENING.search(text, place):
@@ -52,7 +52,6 @@ def _read_block(text: str, opening: re.Match[str]) -> tuple[_Block, int] | None:
 
 
 def _marks(opening: re.Match[str]) -> str:
-    """Return the backquotes of a fence; "" for an element."""
     return opening["line"] or opening["inside"] or ""
 
 

@@ -1,7 +1,7 @@
 """Reads answers that break their format and yet state one action, as a person would read them.
 
-What is ambiguous stays without an action. Parsers that follow verl-agent's projections do not mend,
-and neither do those of the style `compact`, with which the tiny models' figures were measured.
+What is ambiguous stays without an action. Parsers after verl-agent's projections do not mend, nor
+those of the style `compact`, with which the tiny models' figures were measured.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _SHOP: Final = re.compile(r"\b(?:search|click)\[[^\[\]\n]+\]", re.IGNORECASE)
 def stated(text: str, offered: Sequence[str]) -> str:
     """Return the offered action that is all that a text says; "" if there is none, or several.
 
-    Case, blanks, quotes, emphasis, a bullet, punctuation around it, a label such as `Action:` and
-    `Please` do not count.
+    Case, blanks, quotes, emphasis, a bullet, punctuation, a label as `Action:` and `Please` do not
+    count.
     """
     if text in offered:
         return text
@@ -65,8 +65,8 @@ def element(parsed: Parsed, text: str, offered: Sequence[str], *, ended: bool) -
 def shop(parsed: Parsed, text: str, offered: Sequence[str], *, ended: bool) -> Parsed:
     """Return WebShop's answer that should have an `<action>` element, mended.
 
-    As `element`, and without tags an only `search[...]` or `click[...]` in the answer is its action
-    if it is offered or searches for words of its own; else there is none.
+    As `element`, and without tags an only `search[...]` or `click[...]` is its action if it is
+    offered or searches for words of its own.
     """
     rest = outside_thoughts(text)
     mended = element(parsed, text, offered, ended=ended)
@@ -85,10 +85,7 @@ def code(
     *,
     ended: bool,
 ) -> Parsed:
-    """Return an answer that should have a block of code, mended.
-
-    If it has no whole block, and the model ended its turn in a block, that is whole.
-    """
+    """Return an answer that should have code, mended: a block ends where the model's turn ended."""
     if parsed.action or not ended:
         return parsed
     rest = outside_thoughts(text)

@@ -1,8 +1,7 @@
 """Parsers from a model's text to an action string, one for each answer format.
 
-A text without an action gives "": the environment gets it like any action and returns its feedback.
-Whether the answer was cut off is in its completion. An answer may break the required format and
-still contain an action: the action is used, and the turn counts as invalid.
+A text without an action gives "", which the environment gets like any action. An answer may break
+the required format and still contain an action: it is used, and the turn counts as invalid.
 """
 
 from __future__ import annotations
@@ -46,10 +45,7 @@ def parse_plain(text: str) -> Parsed:
 
 
 def parse_tagged(text: str) -> Parsed:
-    """Return the content of the first `<action>` element outside thoughts.
-
-    Valid if there is one, and a closed `<think>` element: the prompt requires both.
-    """
+    """Return the first `<action>`'s content outside thoughts; valid with a closed `<think>`."""
     found = element_content("action", THOUGHT.sub("", text))
     if found is None:
         return Parsed("", valid=False)
@@ -57,11 +53,10 @@ def parse_tagged(text: str) -> Parsed:
 
 
 def parse_action(text: str) -> Parsed:
-    """Return the content of the first `<action>` element outside thoughts.
+    """Return the content of the first `<action>` element outside thoughts; valid if there is one.
 
-    Valid if there is one; a thought is not required. Without the closing tag there is no action,
-    even at the end of a truncated answer: the beginning of a command can be another command, as
-    `go to shelf 1` is of `go to shelf 12`.
+    Without the closing tag there is no action: the beginning of a command can be another command,
+    as `go to shelf 1` is of `go to shelf 12`.
     """
     found = element_content("action", outside_thoughts(text))
     return Parsed("", valid=False) if found is None else Parsed(found.strip())
@@ -79,10 +74,7 @@ def parse_joined(text: str) -> Parsed:
 
 
 def parse_code(text: str) -> Parsed:
-    """Return the code of the first block outside thoughts; see `code_blocks`.
-
-    Valid if there is one, and a closed `<think>` element: the prompt requires both.
-    """
+    """Return the first block's code outside thoughts; valid with a closed `<think>`."""
     action, valid = parse_code_alone(text)
     return Parsed(action, valid=valid and element_content("think", text) is not None)
 
@@ -137,11 +129,7 @@ class Parser:
     mender: Mender | None = None  # None keeps what `parser` returns, to the letter
 
     def parse(self, text: str, offered: Sequence[str] = (), *, ended: bool = False) -> Parsed:
-        """Return the action in a text.
-
-        `offered` are the choices of the prompt; with `ended` the model ended the text itself, so
-        that nothing is cut off.
-        """
+        """Return the action in a text; with `ended` the model ended it, so it is not cut off."""
         parsed = self.parser(text, offered) if self.lettered else self.parser(text)
         return self.mender(parsed, text, offered, ended=ended) if self.mender else parsed
 

@@ -1,7 +1,4 @@
-"""Parsers of answers in the formats of verl-agent's environments, as its projections parse them.
-
-`harness.prompts.parsing` names them, and says what all parsers have in common.
-"""
+"""Parsers of answers in the formats of verl-agent's environments, as its projections parse them."""
 
 from __future__ import annotations
 
@@ -79,8 +76,8 @@ def parse_webshop(text: str) -> Parsed:
     """Return the action in lower case, as verl-agent's `webshop_projection` parses it.
 
     It is the text between the first `<action>` and the first `</action>`, in any case; if a tag is
-    missing, it is the last 20 characters, and the answer is invalid. An answer without both
-    `<think>` and `</think>`, in lower case, or with a Chinese character is invalid, too.
+    missing, it is the last 20 characters, and the answer invalid. So is an answer without both
+    `<think>` and `</think>`, in lower case, or with a Chinese character.
     """
     return _after_thought(text, _lowered_action(text, _WEBSHOP_TAIL))
 
@@ -91,10 +88,7 @@ def parse_webshop_action(text: str) -> Parsed:
 
 
 def parse_alfworld(text: str) -> Parsed:
-    """Return the action in lower case, as verl-agent's `alfworld_projection` parses it.
-
-    It is the action of `parse_webshop`, but for 30 characters instead of 20 if a tag is missing.
-    """
+    """Return the action as `alfworld_projection` does: `parse_webshop`, with 30 characters."""
     return _after_thought(text, _lowered_action(text, _ALFWORLD_TAIL))
 
 

@@ -1,8 +1,4 @@
-"""A scratchpad: notes that a model writes in `<memory>` elements and reads in its next prompts.
-
-Thoughts hold no notes. Of several elements the last one counts; an element without its closing tag
-is ordinary text and changes nothing, an empty one deletes the notes.
-"""
+"""A scratchpad: notes in the last closed `<memory>` outside thoughts; an empty one deletes them."""
 
 from __future__ import annotations
 

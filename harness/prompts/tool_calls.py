@@ -23,9 +23,8 @@ _NONE: Final = "no tool is called"
 class ToolParser:
     """Parses and writes the calls of an environment's tools.
 
-    An answer is valid if it has exactly one call, and that is a right one. Otherwise there is no
-    action, whatever else the answer says, and `problem` tells the model why. But words without a
-    call are one of the tool `spoken`, if there is one.
+    An answer is valid if it has exactly one call, a right one, else it has no action and `problem`
+    tells why. But words without a call are one of the tool `spoken`, if there is one.
     """
 
     tools: Tools = ANY_ACTION
@@ -35,11 +34,7 @@ class ToolParser:
     lettered: Final = False
 
     def action(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
-        """Return the action of the call in an answer.
-
-        `calls` are a server's parsed calls; if there are none, the text is parsed. Raises `BadCall`
-        if there is not exactly one call, or it is wrong.
-        """
+        """Return the action of the one call in `calls`, or else in the text; else `BadCall`."""
         found = [_typed(call) for call in calls] if calls else self._calls(text)
         found = found or self._spoken(outside_thoughts(text).strip())
         if len(found) != 1:
@@ -95,10 +90,7 @@ def parser_of(
     kwargs: Mapping[str, Any] = MappingProxyType({}),
     spoken: str = "",
 ) -> ToolParser:
-    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here.
-
-    `kwargs` are the environment's arguments.
-    """
+    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here."""
     name = "hermes" if format_name == "auto" else format_name
     return ToolParser(tools_of(env_id, kwargs), FORMATS.get(name), name, spoken)
 

@@ -226,11 +226,7 @@ def template_format(template: str) -> str | None:
 
 
 def choose(wanted: str, found: str | None) -> str:
-    """Return the format of a model.
-
-    `wanted` is a name or `"auto"`, `found` the format of the chat template, None if unknown. Raises
-    `ConfigError` for `"auto"` with an unknown format.
-    """
+    """Return a model's format, for `"auto"` the one `found`; `ConfigError` if that is None."""
     if wanted != "auto":
         return wanted
     if found is None:

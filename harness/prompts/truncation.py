@@ -1,7 +1,4 @@
-"""Truncation of prompts: the parts left out, their order, and the marks for them.
-
-`Preamble` has the parts that stand before the first prompt.
-"""
+"""Truncation of prompts: the parts left out, their order, and the marks for them."""
 
 from __future__ import annotations
 
@@ -89,10 +86,7 @@ def token_cut(limit: int | None, tokens: Tokens | None) -> Callable[[str], str]:
 
 
 def _cut_to_tokens(text: str, limit: int, tokens: Tokens) -> str:
-    """Return a text, or its two ends around a mark with the number of missing tokens.
-
-    A quarter of the kept tokens is the end, where errors stand.
-    """
+    """Return a text, or its ends around a mark; the end, where errors stand, is a quarter."""
     if len(text.encode("utf-8", "replace")) <= limit:  # a token has a byte or more
         return text
     spans = tokens.spans(text)
@@ -109,10 +103,10 @@ def fit(
 ) -> tuple[list[Message], Cuts]:
     """Return the prompt with the fewest cuts that is not too long, and its cuts.
 
-    Turns are left out first, one more at a time, then examples, then reflections. If all of these
-    are left out, the observation is shortened. `most` has the largest cuts; for observations the
-    length of the longest one in characters. `limit` is in characters; see `num_characters`. Raises
-    `ContextOverflow` if it is too long even with observations of `SHORTEST_OBSERVATION` characters.
+    Turns are left out first, one more at a time, then examples, then reflections; then the
+    observation is shortened. `most` has the largest cuts, of observations the longest one's
+    characters. `limit` is in characters, as in `num_characters`. Raises `ContextOverflow` if it is
+    too long even with observations of `SHORTEST_OBSERVATION` characters.
     """
     cuts, excess = NO_CUTS, 0
     for cuts in _cuts_before_observation(most):

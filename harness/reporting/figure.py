@@ -111,8 +111,7 @@ def draw(
 ) -> None:
     """Draw panels of one size, in inches, three in a row; an existing file is overwritten.
 
-    With `last`, the x-axes of all panels end there, and begin at 0. An ending other than
-    `.png` and `.svg` is a `ConfigError`.
+    With `last`, all x-axes go from 0 to it. Endings are `.png` and `.svg`, else a `ConfigError`.
     """
     check_kind(path)
     across = min(_ACROSS, len(panels))

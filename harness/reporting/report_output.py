@@ -35,8 +35,7 @@ def put_out(
 ) -> None:
     """Print the tables of results, or write them; see `harness report --help`.
 
-    Raises `ResultError` for a folder without results or with a damaged file, `BadOption` for a file
-    that cannot be written.
+    Raises `ResultError` for missing or damaged results, `BadOption` for a file it cannot write.
     """
     plain = form == "markdown" and not (
         reported or compare or curve or html or output or bold or sweep

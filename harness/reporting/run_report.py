@@ -29,14 +29,10 @@ class RunReport:
     """Updates the figures and the table of a training run."""
 
     def __init__(self, folder: Path, *, pictures: bool = True) -> None:
-        """Take the run's folder, and whether to draw."""
         self._folder, self._pictures, self._drawn = folder, pictures, -math.inf
 
     def write(self, final: bool) -> None:
-        """Write the table, and draw at most twice a minute and at the end, if pictures are wanted.
-
-        A file that cannot be written is logged; training goes on.
-        """
+        """Write the table, and draw at most twice a minute and at the end; log a failed file."""
         try:
             due = self._pictures and (final or time.monotonic() - self._drawn > _EVERY_S)
             _write(training_runs.read(self._folder), pictures=due)
@@ -50,11 +46,7 @@ class RunReport:
 
 
 def write(folder: Path) -> None:
-    """Write `curve.png`, `training.png` and `table.md` from a run's evaluations and metrics.
-
-    Raises `ResultError` if the folder is not a run's, is damaged, has no evaluation yet, or
-    cannot be written.
-    """
+    """Write `curve.png`, `training.png` and `table.md` of a run, or raise `ResultError`."""
     run = training_runs.read(folder)
     try:
         _write(run, pictures=True)
@@ -75,11 +67,7 @@ def _write(run: TrainingRun, *, pictures: bool) -> None:
 
 
 def sentence(folder: Path) -> str:
-    """Return a run's gain, such as `27.9 -> 62.9 % of 240 held-out tasks (valid_seen)`.
-
-    It compares the success of the first and the last evaluation of each split; "" without two
-    of them. Generated tasks are named.
-    """
+    """Return a run's gain, such as `27.9 -> 62.9 % of 240 held-out tasks (valid_seen)`, or ""."""
     run = training_runs.read(folder)
     texts = []
     for split in run.splits:
@@ -97,9 +85,7 @@ def sentence(folder: Path) -> str:
 def table(evaluations: Sequence[Mapping[str, Any]], title: str = "") -> str:
     """Return a Markdown table, a row per split and step: success by family, over all, and score.
 
-    Only the first and the last evaluation of each split are shown. Rates and scores are in
-    percent, with 95 % Wilson intervals over all tasks. A warning stands below scores of a
-    programmatic judge.
+    It has first and last evaluations, in percent with 95 % Wilson intervals over all tasks.
     """
     families = in_order({name for e in evaluations for name in e["families"]})
     headings = ["split", "step", *families, "all", _INTERVAL, "score", _INTERVAL, "turns", "tasks"]

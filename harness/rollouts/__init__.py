@@ -1,10 +1,6 @@
 """Rollouts: an agent plays episodes, many at once.
 
-Takes tasks, environments and a completer; returns rollouts with prompts, tokens and
-log-probabilities. `agent` decides one turn, `episode` plays one episode, `groups` a group,
-`collect` all of a step's, `task_sampling` chooses their tasks. `continuations` play on from forks
-and measure states, `search` looks for the best action or episode. `demonstrations` has an expert
-play. `rollout_files` keeps rollouts, `from_recordings` makes them from recordings.
+Takes tasks, environments and a completer; returns prompts, tokens and log-probabilities.
 """
 
 from __future__ import annotations

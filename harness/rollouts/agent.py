@@ -47,12 +47,12 @@ _MISSING: Final = "\n\n[{turns} left out here]\n\n"
 class Agent:
     """A language model behind a prompt style.
 
-    In the context `window` every turn has its own prompt, rendered from the last `window` turns.
-    Past turns are text; the image, if any, is that of the current observation.
+    In the context `window` every turn has its own prompt, with the last `window` turns as text and
+    the image, if any, of the current observation.
 
-    In the context `transcript` the episode is one chat that only grows. Answers stay unchanged,
-    with their thoughts unless `thoughts` is `"strip"`, and images stay in their prompts. `window`
-    has no effect. `max_prompt` leaves out the oldest turns; the model's context ends the episode.
+    In the context `transcript` the episode is one chat that only grows, with its answers and
+    images. `window` has no effect. `max_prompt` leaves out the oldest turns; the model's context
+    ends the episode.
 
     In the context `summary` it is a transcript until a prompt and its answer have `summary_tokens`.
     Then the model writes a summary, and the chat goes on from the first prompt, the summary and the
@@ -63,12 +63,10 @@ class Agent:
 
     Args:
         completer: The model; None if the agent only writes prompts and parses answers.
-        style: The prompt template and parser.
-        sampling: The temperature and token limit.
         window: The number of past turns in a prompt, K in the papers.
         context: `"window"`, `"transcript"` or `"summary"`.
-        preamble: The text before the prompt; in a transcript before the first prompt only. The
-            partner's seat in self-play gets no reflections, because they are the learner's.
+        preamble: The text before the first or, in a window, every prompt. The partner's seat in
+            self-play gets no reflections.
         max_prompt: The largest number of characters of a prompt, with the preamble and a
             transcript's earlier messages; None sets no limit.
         thoughts: `"keep"` or `"strip"`: whether a transcript shows the thoughts of earlier answers.
@@ -130,7 +128,6 @@ class Agent:
         return replace(self.decide(view, completion), summary=summary)
 
     def _is_full(self, view: EpisodeView) -> bool:
-        """Return whether the chat is to be summarised before the next turn."""
         if self.context != "summary" or len(view.turns) <= view.summarised:
             return False
         usage = view.turns[-1].completion.usage
@@ -154,9 +151,7 @@ class Agent:
         return Decision(action, completion, valid, content_text(view.shown), view.left_out)
 
     def messages(self, view: EpisodeView) -> list[Message]:
-        """Return the prompt of the next decision; `view.prompts` keeps the prompts of a transcript.
-
-        A transcript needs this call at every turn.
+        """Return the next prompt; a transcript needs this call each turn (`view.prompts` keeps it).
 
         Raises:
             ConfigError: The style shows an image and the environment has none.
@@ -173,7 +168,6 @@ class Agent:
         return messages
 
     def _largest_cuts(self, view: EpisodeView) -> Cuts:
-        """Return the largest possible cuts."""
         turns = len(view.turns) - view.summarised
         if self.context == "window":
             turns = min(turns, self.window)
@@ -186,7 +180,6 @@ class Agent:
         )
 
     def _preamble(self, view: EpisodeView) -> Preamble:
-        """Return the preamble of a seat; the partner's seat gets no reflections."""
         return replace(self.preamble, reflections=()) if is_partners(view.info) else self.preamble
 
     def _compose(self, view: EpisodeView, cuts: Cuts) -> list[Message]:
@@ -282,7 +275,6 @@ class Agent:
 
 
 def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
-    """Return template variables with observations cut to the length in `cuts`."""
     if cuts.observation is None:
         return fields
     names = ("observation", "first_observation")

@@ -1,7 +1,6 @@
-"""Encodes a rollout as JSON and decodes it: one line of `harness.rollouts.rollout_files`.
+"""Encodes a rollout as one JSON line of `harness.rollouts.rollout_files`, and decodes it.
 
-Images are listed once per rollout; turns refer to them by index. If a prompt continues the previous
-turn (a transcript), only the added tokens are kept.
+Images are listed once; a prompt that continues the previous turn keeps only the added tokens.
 """
 
 from __future__ import annotations
@@ -31,10 +30,7 @@ class GroupNumbers:
         self._members: defaultdict[int, itertools.count[int]] = defaultdict(itertools.count)
 
     def number(self, line: Mapping[str, Any]) -> int:
-        """Return the number of a rollout's group: given, or assigned to its name or its task.
-
-        Raises `BadRequest` if it has neither group nor task, or if numbers and names are mixed.
-        """
+        """Return the number of a rollout's group; raise `BadRequest` if missing or mixed."""
         name = line.get("group", line.get("task_id"))
         if name is None:
             raise BadRequest(
@@ -147,10 +143,9 @@ def decode(
     groups: GroupNumbers,
     columns: Sequence[str],
 ) -> tuple[Rollout, dict[str, list[float]]]:
-    """Return the rollout of a line, and the columns of its turns.
+    """Return the rollout of a line and its turns' columns; a `BadRequest` names a wrong field.
 
-    A line has the fields of `encode` or fewer; see `harness.rollouts.rollout_files`. States without
-    a key get one with `index`, the rollout's place in its file. A `BadRequest` names a wrong field.
+    It has the fields of `encode` or fewer; states without a key get one with `index`, its place.
     """
     turns = fields.items(line, "turns", "rollout")
     error = fields.text(line, "error", "rollout", "")

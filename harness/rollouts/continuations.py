@@ -1,9 +1,8 @@
 """Continuations: episodes played on from forks, which measure the value of a state.
 
-V(s, h), with s the state of the environment and h the policy's further knowledge, is the mean
-return of K continuations from a fork right before a turn; they draw the turn's action anew. Turns
-in equal states with equal h and equally many turns left share their continuations. They are played
-while the episodes go on, so that a model answers many of them at once.
+V(s, h), with s the environment's state and h the policy's further knowledge, is the mean return of
+K continuations. They go from a fork right before a turn and draw its action anew. Equal s and h
+with equally many turns left share them.
 """
 
 from __future__ import annotations
@@ -58,12 +57,10 @@ class Cost:
 
 
 async def fork(episode: Episode, chance: int) -> Episode:
-    """Return an independent copy of an episode in progress, in the same state.
+    """Return an independent copy of an episode in progress; the caller closes its environment.
 
-    With equal seeds it goes on as the original does, but for what chance decides, which it draws
-    anew by the number `chance`. Its rollout begins with the turns taken so far and has no
-    recording. The caller closes its environment. Raises `EnvUnavailable` if the environment cannot
-    be forked.
+    With equal seeds it goes on as the original does, but draws chance anew by `chance`. Its rollout
+    has the turns so far and no recording. Raises `EnvUnavailable` if it cannot be forked.
     """
 
     def forked() -> TextEnv:
@@ -84,10 +81,7 @@ class ContinuationPlayer(Protocol):
     async def play_on(
         self, episode: Episode, seeds: Sequence[int]
     ) -> Awaitable[Sequence[Continuation]]:
-        """Fork the episode once per seed and return an awaitable of the continuations.
-
-        The episode may continue as soon as this returns.
-        """
+        """Fork the episode once per seed; it may go on before the returned awaitable ends."""
         ...
 
 
@@ -143,10 +137,7 @@ class AgentContinuations:
 
 
 class StateReturns:
-    """Plays the episodes of one collection, and K continuations from each of their states.
-
-    Raises `ConfigError` if the reward is unknown.
-    """
+    """Plays the episodes of one collection, and K continuations from each of their states."""
 
     def __init__(
         self,
@@ -167,10 +158,7 @@ class StateReturns:
     async def run(
         self, episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
     ) -> Rollout:
-        """Play an episode as `run_episode` does, and measure the state before each of its turns.
-
-        The rollout gets `state_returns`, or an error if a continuation failed.
-        """
+        """Play as `run_episode` does; fill `state_returns`, or `error` if a continuation failed."""
         measuring = _MeasuringActor(self, actor, episode, seed)
         rollout = await run_episode(
             episode, measuring, seed=seed, allow_initial_overflow=allow_initial_overflow
@@ -252,7 +240,6 @@ class _MeasuringActor:
         self.measured = []
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return the actor's decision; states in which the partner's seat acts are not measured."""
         if not is_partners(view.info):
             self.measured.append(await self._returns.begin(self._episode, self._seed))
         return await self._actor.act(view, seed)

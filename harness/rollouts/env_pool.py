@@ -19,12 +19,10 @@ _T = TypeVar("_T")
 class EnvPool:
     """Groups of environments, made when needed and reused from one training step to the next.
 
-    Environments that wait for something outside this process, such as a server, are made, used and
-    closed in threads, one thread for each environment that may be open. All others run on the event
-    loop itself.
+    Environments that wait for something outside this process, such as a server, run in a thread
+    each, all others on the event loop itself.
 
     Args:
-        env_id: A registered id.
         group_size: The number of environments in a group, one for each rollout of a task.
         max_live: The largest number of open environments; one group is always allowed.
         record: Keep each rollout's `recording`.
@@ -32,8 +30,7 @@ class EnvPool:
 
     Attributes:
         parties: The models that take part in the episodes beside the agent, by role.
-        data_source: The origin of the tasks, see `TextEnv.data_source`; None until an environment
-            is made.
+        data_source: The origin of the tasks, see `TextEnv.data_source`; None before the first one.
         data_version: The version of their data; "" until an environment is made.
         remote: The environments are on a server.
     """
@@ -41,7 +38,6 @@ class EnvPool:
     def __init__(
         self, env_id: str, group_size: int, max_live: int, *, record: bool = False, **kwargs: Any
     ) -> None:
-        """Environments are made when needed."""
         self.record, self.parties = record, dict[str, str]()
         self.data_source: str | None = None
         self.data_version = ""
@@ -74,11 +70,7 @@ class EnvPool:
         return await self.call(self.take, blocking=self.remote and not self._free)
 
     async def max_open_groups(self) -> int:
-        """Return how many groups may be open: the limit of `max_live` and the servers' capacity.
-
-        Raises:
-            ConfigError: The servers' capacity is smaller than one group.
-        """
+        """Return how many groups may be open; raise `ConfigError` if servers hold less than one."""
         if self.remote and self._capacity is None:
             self._capacity = await self._server_capacity()
         capacity = self._capacity or 0
@@ -112,8 +104,7 @@ class EnvPool:
     ) -> _T:
         """Return `work()`, run in a thread if it is `blocking`.
 
-        A cancelled call waits until the thread has ended, because the thread uses the environment.
-        `interrupt` makes the thread end soon.
+        A cancelled call waits for the thread's end, which `interrupt` makes come soon.
         """
         if not blocking:
             return work()

@@ -1,9 +1,8 @@
 """Runs one group: opens it in one state, plays its members, restarts the members that failed.
 
-If an episode's environment or model failed, the episode is played again alone, on a fresh
-environment. That environment is reset as the group was and must show the state in which the group
-started. The decisions have the same seeds as before, so a restarted episode equals one that never
-failed. If the state differs, the whole group is played again.
+A failed episode is played again with its seeds, on a fresh environment that must show the group's
+first state, so it equals one that never failed. If the state differs, the whole group is played
+again.
 """
 
 from __future__ import annotations
@@ -45,16 +44,13 @@ def _ignore(_: Rollout) -> None:
 class CollectOptions:
     """How rollouts are collected.
 
-    Collection can stop early. A group has ended once `enough_members` of its episodes have ended.
-    Collection has ended once `enough_share` of its groups have ended. Episodes that still run are
-    then stopped and dropped, but never before their turn `enough_turns`. Every episode that has
-    ended is kept, also in groups that have not ended.
+    A group has ended once `enough_members` of its episodes have, collection once `enough_share` of
+    its groups have. Episodes that still run are then stopped and dropped, but never before their
+    turn `enough_turns`. Every ended episode is kept, also in groups that have not ended.
 
-    Reference: GVPO, appendix A.1, training hyperparameters: 6 of 8 rollouts, 30 of 32 tasks, and
-    only after 30 steps of rollout. The paper also says "90% of the total rollouts"; with 6 of 8
-    that can only mean tasks, which its concrete conditions count. The paper does not say what
-    happens to groups that are incomplete at the end. Here their finished episodes are kept, and a
-    group without any finished episode is left out.
+    Reference: GVPO, appendix A.1: 6 of 8 rollouts, 30 of 32 tasks, and only after 30 steps of
+    rollout. Its "90% of the total rollouts" can only mean tasks, which its concrete conditions
+    count. It does not say what happens to incomplete groups; here their finished episodes are kept.
 
     Attributes:
         enough_members: The episodes of a group that must end, at least 1; None waits for all.
@@ -142,11 +138,7 @@ class GroupRunner:
         return Rollout(self._draw.task_id, "", self._index, 0, self._draw.seed, error=error)
 
     async def _run_once(self) -> list[Rollout]:
-        """Run the group once; its environments go back to the pool if none of them failed.
-
-        Raises `EnvUnavailable` if the group cannot be opened, and `GroupMismatch` if a member
-        starts in another state.
-        """
+        """Run the group once; raise `EnvUnavailable` or, if a state differs, `GroupMismatch`."""
         usable = False
         group = await self._pool.take_async()
         try:
@@ -163,7 +155,6 @@ class GroupRunner:
                 await self._pool.call(group.close, blocking=group.envs[0].blocking)
 
     async def _open(self, group: GroupEnv) -> list[Episode]:
-        """Reset the group's environments and return an episode for each."""
         draw = self._draw
         observations, infos = await self._pool.call(
             lambda: group.reset(seed=draw.seed, options={"task_id": draw.task_id}),
@@ -188,8 +179,7 @@ class GroupRunner:
     async def _play_members(self, group: GroupEnv, episodes: list[Episode]) -> list[Rollout]:
         """Return the rollouts that ended; when this returns, no environment is in use.
 
-        Restarted episodes replace the failed ones in `episodes`. Raises `GroupMismatch` if one of
-        them starts in another state.
+        Restarted `episodes` replace failed ones. Raises `GroupMismatch` if a state differs.
         """
         tasks = [
             asyncio.ensure_future(self._play_member(group, episodes, member))
@@ -234,7 +224,6 @@ class GroupRunner:
         return rollout
 
     async def _restart(self, group: GroupEnv, failed: Episode) -> Episode:
-        """Return a failed episode, reset on a fresh environment."""
         member = failed.member
         observation, info = await self._pool.call(
             lambda: group.begin_again(member),

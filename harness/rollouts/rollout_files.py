@@ -68,10 +68,7 @@ def write(
     # Fields of the header, such as the environment's id and the step.
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write rollouts to a file atomically.
-
-    Raises `TableError` if a column is unknown, has another length, or a number is not finite.
-    """
+    """Write rollouts to a file atomically; raise `TableError` if a column does not fit."""
     path = Path(path)
     given = _checked(columns or {}, sum(len(rollout.turns) for rollout in rollouts))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +83,7 @@ def write(
 
 
 def read(path: str | Path) -> RolloutFile:
-    """Return the rollouts of a file and their columns.
-
-    Raises `DataMissing` if there is no such file. Raises `DataCorrupt` if a line is not a rollout
-    (the message names it), or the file has no rollout.
-    """
+    """Return a file's rollouts and columns; raise `DataMissing`, `DataCorrupt` by a bad line."""
     path = Path(path)
     lines = _lines(path)
     first = next(lines, "")
@@ -185,7 +178,6 @@ def _open_for_writing(path: Path) -> Iterator[IO[str]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file."""
     try:
         with (
             gzip.GzipFile(path, "rb") if path.suffix == ".gz" else path.open("rb") as binary,

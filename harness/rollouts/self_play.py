@@ -1,9 +1,8 @@
 """Self-play: an agent plays its partner, too, so an episode has two seats.
 
-In self-play the environment gives the agent every turn of both seats. Its metric `partner_turn` is
-1 if the partner's seat acts next. Each seat sees only its own prompts and answers. The partner's
-turns are part of the environment: a rollout holds the learner's turns, and rewards until the
-learner's next turn go to its last one.
+The metric `partner_turn` is 1 if the partner's seat acts next. Each seat sees only its own prompts
+and answers. A rollout holds the learner's turns; rewards until the learner's next turn go to its
+last one.
 """
 
 from __future__ import annotations

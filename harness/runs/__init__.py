@@ -1,8 +1,6 @@
 """Run folders: checkpoints, metrics, progress and provenance.
 
 Takes the state and the metrics of a run, and writes them so that an interruption loses nothing.
-`training_state` and `fsync` write files, `checkpoints` finds whole ones, `metrics` and `tracking`
-write metrics.
 """
 
 from __future__ import annotations

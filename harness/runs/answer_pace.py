@@ -20,10 +20,9 @@ _MIN: Final = 16
 
 
 class AnswerPace:
-    """Counts a model's answers and their tokens.
+    """Counts a model's answers and their tokens; `limit` is the longest answer in tokens.
 
-    `limit` is the longest answer in tokens. Of a completer that counts its tokens (`generated`)
-    those of unfinished answers count, too.
+    Tokens of unfinished answers count, too, if the completer counts its tokens (`generated`).
     """
 
     def __init__(
@@ -63,10 +62,7 @@ class AnswerPace:
         return f"{answers} answers, {pace:.3g} tokens/s"
 
     def most_seconds(self, answers: int) -> float | None:
-        """Return the seconds in which all of `answers` end, None before the first token.
-
-        It is what they take if all that are left are as long as they may be.
-        """
+        """Return the seconds of all `answers` if the rest are of full length; None if unknown."""
         ended = [*self._ended, *self._cut]
         tokens = max(sum(ended), self._generated() - self._before)
         if self._began is None or not tokens:
@@ -77,9 +73,7 @@ class AnswerPace:
     def hint(self, setting: str) -> str | None:
         """Return a hint if most tokens of at least 16 answers are in those that reached the limit.
 
-        `setting` is the limit's key. The hint proposes twice the length of nine in ten of the
-        answers that have an end. If none has, it proposes a quarter of the limit, and four times
-        the limit for a model that thinks.
+        `setting` is the limit's key; the hint proposes another limit, by the answers with an end.
         """
         cut, total = sum(self._cut), sum(self._ended) + sum(self._cut)
         if len(self._ended) + len(self._cut) < ENOUGH or cut <= _MOST * total:

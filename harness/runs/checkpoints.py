@@ -37,7 +37,6 @@ class Checkpoint:
 
     Attributes:
         folder: Has the model in transformers' format and the training state.
-        step: Number of completed steps.
         validation: Figures of the evaluation at this step, by name; empty without one.
     """
 
@@ -114,10 +113,7 @@ def _all(root: Path, *, strict: bool = False) -> list[Checkpoint]:
 
 
 def newest(run: Path) -> Checkpoint | None:
-    """Return a run's newest undamaged checkpoint; None if it has none.
-
-    Damaged ones are skipped with a warning. Raises `CheckpointError` if all are damaged.
-    """
+    """Return a run's newest undamaged checkpoint, or None; `CheckpointError` if all are damaged."""
     root = run / "checkpoints"
     saved = {path.parent for path in root.glob(f"*step-*/{DESCRIPTION}")}
     damages = []
@@ -137,9 +133,7 @@ def finish_save(
 ) -> Checkpoint | None:
     """Finish an interrupted `save` and return the run's newest undamaged checkpoint, or None.
 
-    A kill may have come before the folder was renamed, before the link to the best was set, or
-    before old checkpoints were removed. Arguments are those of `save`. Raises `CheckpointError` if
-    all are damaged or the `save` cannot be finished.
+    Arguments are those of `save`. Raises `CheckpointError` if all are damaged, or it cannot finish.
     """
     found = newest(run)
     if found is None:

@@ -49,10 +49,7 @@ class FolderLock:
         self._found: set[Path] = set()
 
     def acquire(self) -> None:
-        """Lock the folder; an earlier lock of this process on it is released.
-
-        Raises `FolderInUse` if another process holds it, `OSError` if it cannot be written.
-        """
+        """Lock the folder; `FolderInUse` if another process has it, `OSError` if unwritable."""
         missing = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
         self._made, self._found = missing, set(self.folder.iterdir())
@@ -119,10 +116,7 @@ class FolderLock:
             del _held[self.folder.resolve()]
 
     def discard(self) -> None:
-        """Remove all that was made since `acquire`, a new folder too, and release the lock.
-
-        Older files stay. Without the lock nothing is removed.
-        """
+        """Remove all that was made since `acquire`, and release the lock; do nothing without it."""
         if self._handle is None:
             return
         with suppress(OSError):
@@ -147,7 +141,6 @@ class FolderLock:
             return ""
 
     def _holder(self) -> str:
-        """Return the holder that the file names."""
         try:
             record = parse_json(self._read())
             return f"process {record['pid']} on {record['host']}, since {record['started']}"

@@ -1,7 +1,4 @@
-"""Folders on the disk: waited for before they get their name, removed so that none is half there.
-
-Files are `agentgyms.data.writing`'s.
-"""
+"""Folders on the disk: flushed before they get their name, removed so that none is half there."""
 
 from __future__ import annotations
 

@@ -35,7 +35,6 @@ class MetricsLog:
     def __init__(
         self, folder: Path, resume_step: int | None = None, trackers: Sequence[Tracker] = ()
     ) -> None:
-        """Drop the records of steps that run again."""
         self._path, self._trackers = folder / "metrics.jsonl", trackers
         self.spent = 0.0
         # One record at a time: those of a long run would fill the memory.
@@ -94,10 +93,7 @@ def _line(record: Mapping[str, float | None]) -> str:
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """Return the records of a run, in order; an incomplete last line is left out.
-
-    Raises `CheckpointError` if the file cannot be read, or a whole line is damaged.
-    """
+    """Return a run's records, but for an incomplete last line; `CheckpointError` for damage."""
     return list(_records(folder / "metrics.jsonl"))
 
 

@@ -119,11 +119,7 @@ OnLearned = Callable[[float, int], None]
 
 
 class Progress:
-    """Shows the progress of a run, with one estimate of the time that is left.
-
-    `done` counts the steps before this start, `episodes` about those of a step. Processes after the
-    first do not show it (`is_shown`).
-    """
+    """Shows the progress of a run, in the first process, with one estimate of the time left."""
 
     def __init__(
         self,
@@ -134,7 +130,6 @@ class Progress:
         *,
         is_shown: bool = True,
     ) -> None:
-        """Keep the totals; the bars appear with the work."""
         self._steps, self._done, self._episodes = steps, done, episodes
         self._time_left = time_left or TimeLeft({})
         self._is_shown, self._is_hinted = is_shown, False
@@ -164,13 +159,7 @@ class Progress:
 
     @contextmanager
     def phase(self, kind: str, total: int, unit: str, title: str = "") -> Iterator[Advance]:
-        """Show work other than training steps.
-
-        Yields a function to call after each of `total` pieces.
-
-        `kind` is one of `TRAIN` and its like, `unit` the pieces' name in the plural; the bar's
-        title is the kind unless another is given.
-        """
+        """Show work other than training steps; the yielded function is called after each piece."""
         self._time_left.start()
         with self._make(title or kind, total, unit) as bar:
 
@@ -186,8 +175,6 @@ class Progress:
 
     @cached_property
     def _bar(self) -> ProgressBar:
-        """The bar of training steps."""
-
         def beside() -> str:
             return self._beside(self._figures)
 
@@ -199,8 +186,7 @@ class Progress:
     ) -> Iterator[OnFinish]:
         """Show episodes of at most `turns` turns, of a step or, with a `total`, of an evaluation.
 
-        The yielded function is called with each finished one. `pace` counts their answers. If most
-        tokens were cut off, the log has a hint, once.
+        The yielded function is called with each finished one. `pace` counts their answers.
         """
         solved = ended = 0
         number = self._episodes if total is None else total

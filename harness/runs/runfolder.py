@@ -43,11 +43,8 @@ class RunFolder:
                           `best` points to the one with the best validation
         reference/        the policy after the warm start, if the run needs the reference policy
         tensorboard/ wandb/ trackio.json curve.png training.png table.md
-
         gateway.jsonl     names of the rollouts behind a gateway
-
         warmstart/        an interrupted warm start, to resume from
-
         .lock             names the process that writes the folder
 
     The first of the processes that train the run holds the `lock`.
@@ -61,10 +58,7 @@ class RunFolder:
 
     @classmethod
     def from_config(cls, config: Config) -> RunFolder:
-        """Return the folder that a configuration names.
-
-        Raises `ConfigError` if `run.name` is empty or a path, which would lead out of `run.output`.
-        """
+        """Return the folder of a configuration; `ConfigError` if `run.name` is empty or a path."""
         try:
             name = folder_name(config.run.name or ".")
         except ValueError as e:
@@ -74,8 +68,7 @@ class RunFolder:
     def create(self, config: Config) -> None:
         """Make and lock the folder of a new run.
 
-        Raises `ConfigError` if a run of this name exists or the folder cannot be written, and
-        `FolderInUse` if another process begins a run of this name.
+        Raises `ConfigError` if the run exists or is unwritable, `FolderInUse` if another begins it.
         """
         try:
             self._check_unused()

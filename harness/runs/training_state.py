@@ -122,10 +122,7 @@ def _without_sharded(value: Any) -> Any:
 
 
 def load(folder: Path, place: torch.device | str = "cpu", *, mapped: bool = False) -> Any:
-    """Return the state that `write` wrote, with all tensors full, on the device `place`.
-
-    Files may be `mapped` into memory, so that a part of a tensor is read when it is used.
-    """
+    """Return the state of `write`, with full tensors on `place`, or `mapped` and read when used."""
     state = torch.load(folder / _FILE, map_location=place, weights_only=True, mmap=mapped)
     by_file: dict[str, list[tuple[str, _Path]]] = {}
     for name, file, path in state.pop(_SHARED, ()):
@@ -146,7 +143,7 @@ def read(
     annotators: Mapping[str, Stateful] = NOTHING,
     parts: Mapping[str, Stateful] = NOTHING,
 ) -> None:
-    """Restore all but the policy, which `Policy.load` loads.
+    """Restore all but the policy.
 
     Raises `CheckpointError` if the file is missing, damaged or another model's.
     """

@@ -1,10 +1,8 @@
 """Training: runs the steps of a training run.
 
 Takes a resolved configuration and a run's folder; returns a trained policy, its checkpoints and its
-metrics. `setup` starts a run or resumes it, `trainer` runs the steps, `players` play, `credit_step`
-computes credit of rollouts, `learner` updates the policy, `step_evaluations` evaluates it on the
-way, `saving` writes checkpoints, `model_export` a model for others, `sft` is the warm start, `trl`
-has TRL's trainer with this harness's credit.
+metrics. `setup` starts or resumes a run, `trainer` runs its steps, `learner` updates the policy,
+`sft` is the warm start, `trl` has TRL's trainer with this harness's credit.
 """
 
 from __future__ import annotations

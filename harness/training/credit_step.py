@@ -35,10 +35,7 @@ class Credit:
 
 
 class CreditAssignment:
-    """Makes the turn table, lets annotators fill it in their order, and computes advantages.
-
-    `settings` are the estimator's hyperparameters, with loaded scorers in place of their names.
-    """
+    """Makes the turn table, lets annotators fill it in their order, and computes advantages."""
 
     def __init__(
         self, config: Config, method: Method, settings: dict[str, Any], context: AnnotatorContext
@@ -126,7 +123,6 @@ def _filled(rows: TurnTable) -> dict[str, Floats]:
 
 
 def _sum(x: Floats, lengths: Ints) -> Floats:
-    """Return the sum over each turn's tokens. Shape [N]."""
     sums: Floats = np.add.reduceat(x, np.cumsum(lengths) - lengths)  # [A] -> [N]
     return sums
 

@@ -1,7 +1,4 @@
-"""Stops a run whose importance ratios are not 1 at the first update, before any weight has moved.
-
-The updated policy is then not the one that played, and all figures of the run would be wrong.
-"""
+"""Stops a run whose importance ratios are not 1 before any weight moved: its figures are wrong."""
 
 from __future__ import annotations
 
@@ -68,19 +65,13 @@ _MAY_DIFFER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FirstUpdateAlarm:
-    """Stops a run whose first update starts from another policy than the one that played.
-
-    `precision` is the policy's; `settings` lists the possible causes with their values.
-    """
+    """Checks the first importance ratios; `settings` lists possible causes with their values."""
 
     precision: str
     settings: str = ""
 
     def check(self, drift: Drift, num_tokens: float) -> None:
-        """Raise `TrainingError` if the drift of `num_tokens` tokens is more than rounding explains.
-
-        The drift is that of a mini-batch in all processes, before any weight has moved.
-        """
+        """Raise `TrainingError` if the drift in all processes is more than rounding explains."""
         limit, mean = TOLERANCES[self.precision], drift.total / num_tokens
         if drift.largest <= math.log(limit.largest) and mean <= limit.mean:
             return
@@ -110,9 +101,7 @@ def alarm_of(
 ) -> FirstUpdateAlarm | None:
     """Return the alarm of a run; None if its first ratios need not be 1.
 
-    They differ from 1 if another engine or older weights sample, if the rollouts are not the
-    policy's, or if adapters have dropout in the update alone. A gateway's resumed run learns first
-    from the rollouts that its checkpoint has kept, which were played before the last update.
+    A gateway's resumed run learns first from rollouts that were played before the last update.
     """
     if is_resumed and config.rollout.gateway is not None:
         return None

@@ -42,7 +42,6 @@ class _Totals:
     metrics: dict[str, Metric] = field(default_factory=dict)  # the loss's metrics, and the entropy
 
     def add(self, other: _Totals) -> None:
-        """Add other totals to these."""
         self.loss += other.loss
         self.grad_norm += other.grad_norm
         self.epochs += other.epochs
@@ -67,16 +66,9 @@ def _unheard(rows: float, tokens: int) -> None:
 class Learner:
     """An optimizer on a policy loss; it changes the policy in place.
 
-    Args:
-        policy: The policy in training.
-        reference: The frozen policy of a KL penalty, or None.
-        config: The optimizer's settings.
-        loss_name: The loss's name in `harness.losses`.
-        loss_settings: The loss's hyperparameters; missing ones take their defaults.
-        temperature: The sampling temperature of the rollouts.
-        steps: Training steps of the run, for the learning-rate schedule.
-        correction: Corrects advantages where the old log-probabilities are the sampler's, or None.
-        alarm: Checks the importance ratios before the learner's first step, or None.
+    `reference` is the frozen policy of a KL penalty, `temperature` the rollouts', and `steps` the
+    run's, for the schedule. `correction` is for old log-probabilities of the sampler. `alarm`
+    checks the importance ratios before the first step.
     """
 
     def __init__(
@@ -114,23 +106,15 @@ class Learner:
         seed: int,
         on_learned: OnLearned = _unheard,
     ) -> dict[str, float]:
-        """Take the optimizer steps of one training step and return figures to log.
+        """Take the optimizer steps of one training step, from 0, and return figures to log.
 
         Each epoch shuffles the samples into mini-batches of nearly equal size; each mini-batch is
         one optimizer step. If the loss is linear in the advantage, samples with advantage 0 are
         left out and equal samples are merged. The loss is still a mean over all tokens and
         sequences of the mini-batch; other metrics are means over the tokens that the model reads.
         A mini-batch without a token to learn from moves no weight and no moment of the optimizer.
-
-        Args:
-            rows: The samples.
-            step: Number of the training step, from 0.
-            seed: Seed of the shuffling.
-            on_learned: Called after each micro-batch.
-
-        Raises:
-            NotFinite: A loss or gradient is not finite; the weights are as they were.
-            TrainingError: There is no sample, or the alarm stops the run.
+        Raises `NotFinite` for a loss or gradient, with the weights as they were, and
+        `TrainingError` if there is no sample or the alarm stops the run.
         """
         if not rows:
             raise TrainingError(
@@ -147,7 +131,6 @@ class Learner:
         return self._figures(totals)
 
     def _figures(self, totals: _Totals) -> dict[str, float]:
-        """Return the figures of a training step, under `update/`."""
         figures = {
             "update/loss": totals.loss / totals.steps,
             "update/grad_norm": totals.grad_norm / totals.steps,
@@ -163,7 +146,6 @@ class Learner:
     def _epoch(
         self, rows: Sequence[Sample], rng: np.random.Generator, on_learned: OnLearned
     ) -> _Totals:
-        """Take the optimizer steps of one pass over the samples."""
         totals = _Totals(epochs=1)
         order = rng.permutation(len(rows))
         for part in np.array_split(order, num_mini_batches(self.config, len(rows))):
@@ -171,7 +153,6 @@ class Learner:
         return totals
 
     def _optimizer_step(self, rows: Sequence[Sample], on_learned: OnLearned = _unheard) -> _Totals:
-        """Take one optimizer step on a mini-batch."""
         # The loss is a mean over the mini-batch, so sizes are counted before `merge` drops rows.
         sizes = {
             "num_tokens": sum(row.num_actions for row in rows),
@@ -261,10 +242,7 @@ def make_learner(
 
 
 def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
-    """Return the learning rate of a training step, counted from 0.
-
-    It rises linearly over `warmup_steps`, then falls to `final_share` of its peak at the last step.
-    """
+    """Return a step's learning rate: a linear rise, then a fall to `final_share` at the end."""
     rise = (step + 1) / max(1, config.warmup_steps)
     done = (step + 1 - config.warmup_steps) / max(1, steps - config.warmup_steps)
     left = 1.0 - min(1.0, max(0.0, done))

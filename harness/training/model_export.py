@@ -42,16 +42,9 @@ def write(
 ) -> Checkpoint:
     """Write a checkpoint's model to a new folder with its card, or to a new GGUF file.
 
-    It is written whole or not at all.
-
-    Args:
-        run: Folder of the training run.
-        target: A folder that does not exist, or is empty; a file whose name ends with `.gguf`.
-        checkpoint: One of the run's; see `run_checkpoints.choose`.
-        precision: `"bfloat16"` or `"float32"`, with adapters merged into the weights; None
-            copies the files as they are, and is float32 in a GGUF file.
-        like: A GGUF file of the model before training, whose header a new one gets; None for that
-            which the run began with.
+    It is written whole or not at all. With a `precision` adapters are merged into the weights; None
+    copies the files as they are, and is float32 in a GGUF file. `like` is a GGUF file of the model
+    before training, whose header a new one gets; None takes that which the run began with.
 
     Raises:
         ConfigError: There is no such checkpoint, it is damaged, the target is in use, or there is
@@ -107,7 +100,6 @@ def _write_folder(model: Path, folder: Path, precision: str | None) -> None:
 def _write_file(
     model: Path, folder: Path, original: Original, precision: str, about: Mapping[str, str]
 ) -> None:
-    """Write a model's GGUF file to a folder, by way of its files in transformers' form."""
     policy = Policy.load(str(model), "cpu", precision=precision, tested=False)
     policy.save(folder, merged=True)
     file, tokenizer = folder / _FILE, policy.tokenizer
@@ -138,14 +130,12 @@ def _describe(folder: Path, run: TrainingRun, checkpoint: Checkpoint) -> None:
 
 
 def _known(run: TrainingRun, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return what a model's file says of its training."""
     file = run.folder / "provenance.json"
     provenance = read_object(file, ConfigError) if file.is_file() else {}
     return {"step": checkpoint.step, "config": run.config, "provenance": provenance}
 
 
 def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of the card, which begins with what the Hub reads."""
     model = str(run.config["policy"]["model"])
     yield "---\nlibrary_name: transformers\npipeline_tag: text-generation"
     if not Path(model).exists() and model.count("/") == 1:
@@ -167,7 +157,6 @@ def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any
 
 
 def _summary(run: TrainingRun, checkpoint: Checkpoint) -> str:
-    """Return the sentence on how a model was trained."""
     return (
         f"{method_name(run.method)} trained `{run.config['policy']['model']}` for "
         f"{checkpoint.step} steps on {run.world}, seed {run.seed}, with agentgyms."
@@ -185,8 +174,7 @@ def _facts(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def push(folder: Path, repository: str) -> str:
     """Upload an exported folder to the Hub and return its address; a failure is a `ConfigError`.
 
-    The repository is made, private, if it is missing. The token is that of `HF_TOKEN` or of
-    `hf auth login`; `HF_ENDPOINT` names another hub.
+    A missing repository is made private. The token is that of `HF_TOKEN` or `hf auth login`.
     """
     from huggingface_hub import HfApi
 

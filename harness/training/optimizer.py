@@ -15,10 +15,7 @@ _MOMENTS: Final = ("exp_avg", "exp_avg_sq")
 
 
 class OffloadedAdamW(torch.optim.AdamW):
-    """AdamW with moments in the CPU's memory.
-
-    They visit the device for the update of their weight.
-    """
+    """AdamW with moments in the CPU's memory, which visit the device for their weight's update."""
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Take a step; `closure` is not supported."""
@@ -58,11 +55,7 @@ class OffloadedAdamW(torch.optim.AdamW):
 def make_optimizer(
     model: torch.nn.Module, config: OptimizerConfig, *, offload: bool = False
 ) -> torch.optim.Optimizer:
-    """Return the optimizer of a model's trainable parameters.
-
-    With `offload`, AdamW's moments are in the CPU's memory. Raises `ConfigError` for Muon if the
-    model is sharded or this torch has none.
-    """
+    """Return the optimizer of a model's trainable parameters; `ConfigError` if Muon cannot run."""
     trained = [p for p in model.parameters() if p.requires_grad]
     if config.name == "adamw":
         return _adamw(trained, config, offload=offload)
@@ -99,9 +92,8 @@ class MuonWithAdamW(torch.optim.Optimizer):
     """Muon on matrices and AdamW on the other parameters, as one optimizer.
 
     The steps of matrices are scaled to the root mean square of AdamW's (Liu et al. 2025,
-    arXiv:2502.16982, Eq. 4), so that one learning rate and one weight decay serve both. Muon:
-    Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks". Its momentum is
-    torch's, 0.95.
+    arXiv:2502.16982, Eq. 4): one learning rate and weight decay serve both. Muon, with momentum
+    0.95: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
     """
 
     def __init__(

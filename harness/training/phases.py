@@ -1,8 +1,4 @@
-"""The phases of a run: their seconds, memory and cost, and hints where one fails.
-
-`phase` makes a method of the trainer one: it is measured, and its failure names the settings to
-change if memory is short or a number is not finite.
-"""
+"""The phases of a run: their seconds, memory and cost, and hints where one fails."""
 
 from __future__ import annotations
 
@@ -25,9 +21,8 @@ NO_TOKENS: Final[Mapping[str, int]] = {}
 
 
 class PhaseTimer:
-    """Measures time, memory and cost of each phase of a run.
+    """Measures time, memory and cost of each phase of a run; its end waits for the GPU.
 
-    The end of a phase waits for the GPU, so that no work is counted in the next phase.
     `price_per_hour` is that of all machines of the run, and `spent` the cost of a resumed run so
     far, in US dollars.
     """
@@ -69,8 +64,7 @@ class PhaseTimer:
     ) -> dict[str, float]:
         """Return the metrics of all phases since the last call, and reset them.
 
-        `tokens` are counts by phase; `models_usd` is the cost of the environments' models, nan if
-        unknown. The metrics under `time/`, `memory/` and `cost/` differ from run to run.
+        `tokens` are counts by phase; `models_usd` is the cost of environments' models, or nan.
         """
         seconds, self._seconds = self._seconds, {}
         memory, self._memory = self._memory, {}
@@ -121,11 +115,7 @@ _NO_MEMORY: Final = ("can't allocate memory", "not enough memory", "out of memor
 
 @contextmanager
 def with_hints(config: Config, doing: str) -> Iterator[None]:
-    """Raise `TrainingError` with hints if memory is short or a number is not finite.
-
-    The hints name settings with their values; `doing` (`"collect"` or another activity) selects
-    them.
-    """
+    """Raise `TrainingError` with hints at settings if memory is short or a number is not finite."""
     try:
         yield
     except NotFinite as e:
@@ -199,10 +189,7 @@ def _value(config: Config, name: str) -> Any:
 
 
 def check_finite(what: str, turns: Iterable[Any]) -> None:
-    """Raise `NotFinite` unless all numbers of all turns are finite.
-
-    `what` names them in the message.
-    """
+    """Raise `NotFinite`, which names `what`, unless all numbers of all turns are finite."""
     for row, numbers in enumerate(turns):
         broken = np.extract(~np.isfinite(numbers), numbers)
         if broken.size:

@@ -1,8 +1,7 @@
 """Checkpoints are written atomically: after a kill at any moment, a complete one is there.
 
-Each of several processes writes its files. Then a thread of each waits until these are on the disk
-and computes their digests, while training may go on. The first process writes the last file, which
-makes the folder a checkpoint, after all others have ended.
+Each process writes its files; its thread then flushes them and computes digests, while training
+may go on. Last, the first process writes the file that makes the folder a checkpoint.
 """
 
 from __future__ import annotations
@@ -45,9 +44,7 @@ class Saving:
     complete: Callable[[FileDigests], Checkpoint]
 
     def finish(self) -> Checkpoint:
-        """Wait until all files are on the disk, and complete the checkpoint.
-
-        All processes call this.
+        """Complete the checkpoint once all files are on the disk; all processes call this.
 
         Raises `TrainingError` (`ReportedElsewhere` in the other processes) if a file did not reach
         the disk; older checkpoints are unchanged.
@@ -77,10 +74,8 @@ def begin(
 
     All processes call this, each writes a part, and all must `finish` before the next call. `keep`
     counts the newest checkpoints, `keep_best` the best by the figure `best` of `validation`
-    (greater is better, of equals the earlier). The states of `annotators` and `parts` are saved by
-    name, the average as another model. Raises `TrainingError` (`ReportedElsewhere` in the other
-    processes) if it cannot be written, for instance on a full disk; older checkpoints are
-    unchanged.
+    (greater is better, of equals the earlier). Raises `TrainingError`, `ReportedElsewhere` in other
+    processes, if it cannot be written; older checkpoints are unchanged.
     """
     root, processes = run / "checkpoints", policy.processes
     partial = root / f".step-{step:06d}.partial"
@@ -110,8 +105,7 @@ def begin(
 def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
     """Make a checkpoint of a model that another engine saved, without a state to resume from.
 
-    `model` is a folder that transformers loads, on the same disk: files are linked, not copied. The
-    newest `keep` checkpoints stay. Raises `TrainingError` if it cannot be written.
+    The files of the folder `model`, on the same disk, are linked. Errors are `TrainingError`.
     """
     root = run / "checkpoints"
     partial = root / f".step-{step:06d}.partial"
@@ -146,7 +140,6 @@ def _reported(partial: Path, step: int, processes: ProcessGroup) -> Iterator[Non
 def _complete(
     partial: Path, step: int, validation: Mapping[str, float], files: FileDigests
 ) -> Checkpoint:
-    """Write the description of a folder with all files, and rename the folder."""
     fsync.flush_folders(partial)
     known = {name: value for name, value in validation.items() if math.isfinite(value)}
     described = {"step": step, "validation": known, "files": files}

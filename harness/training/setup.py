@@ -140,7 +140,6 @@ def _progress(
     processes: ProcessGroup,
     announce: Callable[[str], None],
 ) -> Progress:
-    """Announce a run and return its progress display."""
     time_left = expected_time.time_left_of(config, done)
     if processes.is_first:
         announce(f"{planning.header(config, folder)}\n{expected_time.text(time_left, done)}\n")
@@ -151,11 +150,7 @@ def _progress(
 def _shared_initial_policy(
     config: Config, folder: Path, processes: ProcessGroup, warm_start: WarmStart
 ) -> Policy:
-    """Return the model before reinforcement learning, the same in all processes.
-
-    The first process does the warm start alone; all load the model that it saved in `first/`, and
-    read its weights when they shard it.
-    """
+    """Return the initial policy; the first process makes it in `first/`, and all load it there."""
     if processes.size == 1:
         return _initial_policy(config, folder, warm_start)
     load_config = _load_config(config, processes)
@@ -167,10 +162,7 @@ def _shared_initial_policy(
 
 
 def _load_config(config: Config, processes: ProcessGroup) -> Config:
-    """Return the settings for loading a model that is sharded later.
-
-    The weights are read when it is sharded, except with adapters: then main memory holds the model.
-    """
+    """Return settings that delay reading the weights until sharding, except with adapters."""
     if processes.size == 1:
         return config
     usual = "mixed" if processes.device.type == "cuda" else "float32"
@@ -253,7 +245,6 @@ def _keep_length(folder: RunFolder, config: Config, done: int) -> None:
 
 
 def _report(config: Config, folder: RunFolder) -> Callable[[bool], None]:
-    """Return what updates the run's table and pictures after evaluations."""
     return RunReport(folder.path, pictures="pictures" in config.log.outputs).write
 
 
@@ -282,7 +273,6 @@ def _load(path: str, config: Config) -> Policy:
 
 
 def _set_up(policy: Policy, config: Config) -> Policy:
-    """Apply the run's settings of chats, memory and padding to a policy and return it."""
     own = config.policy
     policy.layout = fsdp.Layout(
         replicas=own.replicas,
@@ -312,11 +302,7 @@ def _load_reference(folder: Path, policy: Policy, config: Config) -> Policy:
 
 
 def _initial_policy(config: Config, folder: Path, warm_start: WarmStart) -> Policy:
-    """Return the model before reinforcement learning, after its warm start.
-
-    Adapters are added before the warm start. A tiny model has random weights, so its warm start
-    comes first and its result is the base of the adapters.
-    """
+    """Return the policy after its warm start; a tiny model gets its adapters only then."""
     if not config.warmstart.episodes:
         return _adapted(_load(config.policy.model, config), config)
     demonstrator = warm_start.demonstrate()
@@ -335,7 +321,6 @@ def _initial_policy(config: Config, folder: Path, warm_start: WarmStart) -> Poli
 
 
 def _adapted(policy: Policy, config: Config, base: str | None = None) -> Policy:
-    """Return the policy with adapters if the run trains them."""
     name, wanted = base or config.policy.model, config.policy.lora
     if policy.is_adapted:
         rank = adapters.rank_of(policy.model)

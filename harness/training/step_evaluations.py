@@ -26,11 +26,7 @@ _EVALUATION = 3
 
 
 class StepEvaluations:
-    """Evaluates the policy of a run, split by split.
-
-    The processes share the tasks, and the first one writes files. `done` has step and split of the
-    evaluations that are in the folder.
-    """
+    """Evaluates a run's policy, split by split; `done` has (step, split) of those in the folder."""
 
     def __init__(
         self,
@@ -51,11 +47,7 @@ class StepEvaluations:
         self._pools: dict[str, EnvPool] = {}
 
     def due(self, step: int, *, final: bool) -> Iterator[tuple[str, int | None]]:
-        """Yield the splits to evaluate after `step` steps, and how many of their tasks (None: all).
-
-        The final splits are due before and after training (`final`). A resumed run does not repeat
-        the evaluations of its checkpoint's step.
-        """
+        """Yield splits to evaluate after `step` steps, and how many of their tasks (None: all)."""
         config = self._config.eval
         for split in dict.fromkeys([str(config.split), *(config.final_splits if final else ())]):
             if (step, split) not in self._done:

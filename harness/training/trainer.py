@@ -1,7 +1,4 @@
-"""A training run: steps of collecting, credit and update, with evaluations between.
-
-Everything random is a function of (run seed, step), so a resumed run repeats an uninterrupted one.
-"""
+"""A training run; all randomness is a function of (run seed, step), so that resuming repeats it."""
 
 from __future__ import annotations
 
@@ -127,17 +124,15 @@ class Trainer:
         self._player.open()  # only now: a gateway must know which rollouts have their rewards
 
     def _open_log(self, resume_step: int | None) -> Log:
-        """Return the run's log; only the first process writes, to the wanted trackers too."""
         if not self.processes.is_first:
             return SilentLog()
         trackers = tracking.open_all(self.config, self.folder.path, resume_step)
         return MetricsLog(self.folder.path, resume_step, trackers)
 
     def _make_generators(self, reference: Policy | None) -> tuple[Generator, Generator]:
-        """Return the generator of the policy and the generator of the training rollouts.
+        """Return the generators of the policy, also for evaluations, and of the training rollouts.
 
-        The second one has the initial weights if the method learns from rollouts of the initial
-        policy. Otherwise they are the same object. Evaluations use the first one.
+        They are the same unless the method learns from rollouts of the initial policy.
         """
         config, folder = self.config, self.folder.path
         if not plays_initial(config):
@@ -193,7 +188,6 @@ class Trainer:
         return self.processes.any(bool(self.stop.number))
 
     def _evaluate_and_save(self) -> None:
-        """Evaluate and save if they are due at this step."""
         if self._is_due(self.config.eval.every):
             self.evaluate_all(final=self.step in (0, self.config.run.steps))
         if self._is_due(self.config.checkpoint.every) and not self._is_saved:
@@ -235,7 +229,6 @@ class Trainer:
 
     @phase("collect", "collect")
     def _collect(self) -> StepRollouts:
-        """Play the step's rollouts, then let the generator give its memory to training."""
         played = self._play()
         check_finite("the log-probability", [one.logprobs for one in _answers(played.rollouts)])
         if self._ahead is None:
@@ -260,7 +253,6 @@ class Trainer:
 
     @phase("update", "learn")
     def _update_policy(self, recomputed: RecomputedRollouts, credit: Credit) -> dict[str, float]:
-        """Pack the rollouts into samples, take the optimizer's steps and return their figures."""
         advantage = credit.advantage
         if recomputed.weight is not None:
             advantage = recomputed.weighted(advantage)
@@ -280,7 +272,6 @@ class Trainer:
         return self.credit.learn(credit, rollouts, step=self.step, seed=seed)
 
     def _measured(self, rollouts: list[Rollout], model_tokens: int) -> dict[str, float]:
-        """Return the time, memory and cost of the step's phases."""
         tokens = {"update": model_tokens}
         if self._ahead is None:  # playing ahead takes longer than the phase, which only waits
             sampled = sum(len(one.response_ids) for one in _answers(rollouts))
@@ -306,11 +297,7 @@ class Trainer:
             self._ahead.follow(self.step if version is None else version)
 
     def _keep_rollouts(self, rollouts: list[Rollout], credit: Credit) -> None:
-        """Write the rollouts of every n-th step, with the columns that annotators filled.
-
-        The last step's rollouts are always written: texts and numbers, which `harness credit`
-        reads.
-        """
+        """Write the rollouts and annotators' columns of every n-th step and of the last one."""
         every, number = self.config.run.keep_rollouts, self.step + 1
         whole = every > 0 and number % every == 0
         if self.processes.is_first and (whole or number == self.config.run.steps):
@@ -337,12 +324,10 @@ class Trainer:
                 self._report(self.step == self.config.run.steps)
 
     def _generator_alone(self) -> AbstractContextManager[None]:
-        """Let nothing but evaluations have the generator."""
         return nullcontext() if self._ahead is None else self._ahead.evaluating()
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
-        """Let the generator answer with the average of the weights, if the run has one."""
         if self._average is None:
             yield
             return

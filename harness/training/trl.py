@@ -36,13 +36,11 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
     """TRL's GRPOTrainer with advantages of any estimator of `harness.credit`.
 
     An answer after the episode's end, or one that TRL's limit of calls leaves without effect, is no
-    turn and has the advantage 0, and so has an episode without a reward. With several processes the
+    turn and has the advantage 0. So has an episode without a reward. With several processes the
     groups of all of them make one table.
 
     Args:
-        *args: The arguments of GRPOTrainer.
-        credit: The estimator's name.
-        hyperparameters: The estimator's hyperparameters.
+        credit: The estimator's name; `hyperparameters` are its own.
         reward: The reward's name; see `harness.credit.rewards`.
         reward_scale: Factor on the rewards; the papers train on 10.
         **kwargs: GRPOTrainer's; `environment_factory` is one of `agentgyms.adapters.trl`.
@@ -97,7 +95,6 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
         return batch
 
     def _advantages(self, batch: Mapping[str, Any]) -> torch.Tensor:
-        """Return the advantage of each token. Shape [B, T]."""
         sampled = batch["completion_mask"] * batch.get("tool_mask", 1)
         answer = answer_of(sampled.cpu().numpy() > 0)
         advantages = self._answer_advantages(answer.max(axis=1, initial=-1) + 1)
@@ -142,10 +139,7 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
 
 
 def answer_of(sampled: Any) -> Any:
-    """Return the number of each token's answer, a run of sampled tokens; -1 for the environment's.
-
-    `sampled` says whether the model sampled the token. Shapes [B, T].
-    """
+    """Return each token's answer, a run of sampled tokens, or -1 for others. Shapes [B, T]."""
     # [B, T], True where a run of sampled tokens begins
     begins = np.diff(sampled.astype(np.int64), axis=1, prepend=0) == 1
     return np.where(sampled, np.cumsum(begins, axis=1) - 1, -1)

@@ -1,8 +1,4 @@
-"""Converts episodes that another trainer played by tool calls into rollouts, a turn per answer.
-
-A model may make several calls in an answer, or none. An answer's calls are one turn; an answer
-without a call that the environment took is a turn too, `malformed`, which leaves the state.
-"""
+"""Converts episodes played by tool calls into rollouts: an answer is a turn, even without calls."""
 
 from __future__ import annotations
 
@@ -45,6 +41,5 @@ def _joined(made: Sequence[RecordedTurn], number: int) -> RecordedTurn:
 
 
 def _still(last: RecordedTurn, feedback: Feedback) -> RecordedTurn:
-    """Return the turn of an answer that did nothing."""
     info = {**last.info, "feedback": feedback.value, "action_key": ""}
     return replace(last, turn=last.turn + 1, action="", reward=0.0, info=info)

@@ -32,10 +32,7 @@ class WarmStart:
     progress: Progress
 
     def demonstrate(self) -> Demonstrator:
-        """Return a demonstrator that has played the expert episodes.
-
-        Raises `Abandoned` at a signal, and `TrainingError` if every episode was lost.
-        """
+        """Play the expert episodes; `Abandoned` at a signal, `TrainingError` if all were lost."""
         config, warm = self.config, self.config.warmstart
         demonstrator = Demonstrator(make_prompt_agent(config), warm.expert, warm.noise)
         pool = make_pool(config, config.env.train_split, 1, oracle=True)
@@ -57,11 +54,7 @@ class WarmStart:
         return demonstrator
 
     def learn(self, policy: Policy, demonstrator: Demonstrator) -> None:
-        """Train a policy on demonstrations.
-
-        Raises `Abandoned` at a signal, after saving, and the errors of
-        `harness.training.sft.fine_tune`.
-        """
+        """Train a policy on demonstrations; raise `Abandoned` at a signal, after saving."""
         warm = self.config.warmstart
         left = warm.steps - len(sft_state.losses_of(self.state))
         began, passed = time.monotonic(), 0

@@ -1,7 +1,4 @@
-"""Types that rooms of the harness exchange: rollouts, completions, images, task draws, errors.
-
-Imports nothing of the harness.
-"""
+"""Types that rooms of the harness exchange; imports nothing of the harness."""
 
 from __future__ import annotations
 

@@ -72,13 +72,9 @@ class NotFinite(TrainingError, ArithmeticError):
 
 
 class TrainingStopped(HarnessError, RuntimeError):
-    """A signal stopped training; it can go on from a checkpoint.
-
-    `exit_code` is 128 + the signal's number, by the convention of shells.
-    """
+    """A signal stopped training, which can go on; `exit_code` is 128 + the signal's number."""
 
     def __init__(self, message: str, signal: int) -> None:
-        """Set the exit code; the message says how to resume."""
         super().__init__(f"stopped by {Signals(signal).name}. {message}")
         self.signal, self.exit_code = signal, 128 + signal
 

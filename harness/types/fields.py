@@ -1,7 +1,6 @@
 """Reads fields of untrusted JSON objects and checks their types.
 
-Each function takes the object, the field's name, the name of the object for messages (`what`), and
-the default of a missing field. If the default is None, a missing field is an error.
+`what` is the object's name for messages. A missing field without a default (None) is an error.
 """
 
 from __future__ import annotations

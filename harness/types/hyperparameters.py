@@ -17,11 +17,10 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """Entries of one kind by name.
+    """Entries of one kind by name, with those of plug-ins (see `harness.types.plugins`).
 
-    Entries that a plug-in registers are among them (see `harness.types.plugins`): installed ones
-    are looked for when a name is unknown or all names are asked for; `module:attribute` is a name
-    as well, if `make_entry` makes an entry of the named object.
+    Installed plug-ins are looked for when a name is unknown or all names are asked for;
+    `module:attribute` is a name too, if `make_entry` makes an entry of the object.
     """
 
     def __init__(
@@ -35,7 +34,6 @@ class Registry(Generic[Entry]):
         # The command that lists the entries; errors name it instead of all names.
         command: str = "",
     ) -> None:
-        """Keep the entries."""
         self.kind, self._make_entry, self._command = kind, make_entry, command
         self._hyperparameters = hyperparameters
         self._entries = dict(entries or {})
@@ -79,11 +77,7 @@ class Registry(Generic[Entry]):
     def check(
         self, name: str, given: Iterable[str], known: Mapping[str, Any] | None = None
     ) -> None:
-        """Refuse hyperparameters that an entry does not have.
-
-        `known` lists the allowed hyperparameters; None takes the entry's. Raises `ConfigError` if
-        no entry has this name, or the entry lacks a hyperparameter.
-        """
+        """Raise `ConfigError` for an unknown entry or hyperparameter (`known`, or its own)."""
         allowed = self.hyperparameters(name) if known is None else known
         for key in given:
             if key not in allowed:
@@ -95,10 +89,7 @@ class Registry(Generic[Entry]):
 
 
 def unknown(kind: str, name: Any, known: Sequence[str], command: str = "") -> str:
-    """Return the error message for a name that is not known.
-
-    `kind` is a noun in the singular. `command` lists the names if they are too many for a message.
-    """
+    """Return the error message for an unknown name; `command` lists the names if they are many."""
     expected = f"one that `{command}` lists" if command else f"one of {', '.join(known)}"
     return f"unknown {kind} {str(name)[:100]!r}: expected {expected}{did_you_mean(name, known)}"
 

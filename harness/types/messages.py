@@ -79,12 +79,12 @@ Content = str | list[TextPart | ImagePart]
 class Message(TypedDict):
     """One message of a chat: role `system`, `user`, `assistant` or `tool`, and its content.
 
-    An assistant's message may have `token_ids`, its generated tokens; they stay unchanged in every
-    longer chat that contains the message. It may have the tool `calls` that a server parsed; a
-    tool's message then has the `call_id` of its call. With `without_thoughts` the content lacks the
-    answer's thoughts, and of `token_ids` only those behind the thoughts belong to the chat. The
-    first message may have `tools`, which the chat offers, in the form of OpenAI's API. If it is
-    `as_rendered`, the chat is read as its template writes it, earlier answers as texts.
+    An assistant's generated `token_ids` stay unchanged in every longer chat that contains the
+    message. Its tool `calls` are as a server parsed them; a tool's message then has the `call_id`
+    of its call. With `without_thoughts` the content lacks the answer's thoughts, and only the
+    `token_ids` behind them belong to the chat. The first message may have the `tools` of the chat,
+    in OpenAI's form. If it is `as_rendered`, the chat is read as its template writes it, earlier
+    answers as texts.
     """
 
     role: str

@@ -1,7 +1,6 @@
-"""Episodes in the agent trajectory interchange format (ATIF) of Harbor.
+"""Episodes in the agent trajectory interchange format (ATIF) of Harbor, version 1.7.
 
-Reference: https://harborframework.com/docs/trajectory-format and the RFC that it names, version
-1.7. A trajectory is one JSON object; Harbor's own files hold one each.
+See https://harborframework.com/docs/trajectory-format; Harbor's files hold one trajectory each.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ def trajectory(episode: Episode) -> dict[str, Any]:
 
 
 def _step(episode: Episode, turn: RecordedTurn, seen: RecordedTurn, number: int) -> dict[str, Any]:
-    """Return a turn's answer, its action as a tool call, and the result."""
     name, call, reply = f"call_{number}", episode.tools.call(turn.action), answer(turn)
     # the result names its call; an action that is no tool call has none
     source = {} if call is None else {"source_call_id": name}

@@ -38,11 +38,7 @@ def sharegpt(episode: Episode) -> dict[str, Any]:
 
 
 def tools(episode: Episode) -> dict[str, Any]:
-    """Return a chat in which actions are tool calls and observations their results.
-
-    An action that is no tool call is the text of its message. The tools and the arguments of a call
-    are JSON text, for their keys differ between environments.
-    """
+    """Return a chat of tool calls and results; tools and arguments are JSON text: keys differ."""
     shown = episode.tools.shown
     chat = [_message("user", text_seen(episode.turns[0][0], shown))]
     for number, ((_, turn), seen) in enumerate(
@@ -105,7 +101,6 @@ def _preamble(episode: Episode) -> str:
 
 
 def _recorded(seen: RecordedTurn, turn: RecordedTurn) -> tuple[str, str] | None:
-    """Return a turn's prompt and answer, if they were recorded."""
     prompt, said = turn.agent.get("prompt"), answer(turn)
     if not isinstance(prompt, str) or said is None:
         return None

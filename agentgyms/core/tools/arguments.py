@@ -21,13 +21,10 @@ class BadCall(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a tool.
+    """An argument of a tool, with its JSON type and a description for the model.
 
     Attributes:
-        description: Text for the model.
-        type: The JSON type of its values.
         choices: The only values that a string may have; () allows all.
-        required: Whether a call must have it.
         items: The items of an array; None allows all.
         properties: The values of an object that are known by name; it may have others.
     """
@@ -86,11 +83,7 @@ class Argument:
                 raise BadCall(f"the argument {name} lacks {part}")
 
     def text(self, name: str, value: Any) -> str:
-        """Return a value as it stands in the place of an action.
-
-        Raises:
-            BadCall: It has another type, is blank, or is none of the choices.
-        """
+        """Return a value as an action has it; `BadCall` if blank, no choice or of another type."""
         self.check(name, value)
         if not isinstance(value, str):
             return json_text(value)

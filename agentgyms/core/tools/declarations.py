@@ -53,7 +53,6 @@ class Tool:
     arguments: Mapping[str, str | Argument] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the declaration."""
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"{self.name!r} is no name of a tool: expected letters, digits and _")
         places = _PLACE.findall(self.action)
@@ -86,11 +85,7 @@ class Tool:
         return {"type": "function", "function": function}
 
     def text(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text of the action that a call stands for.
-
-        Raises:
-            BadCall: An argument is missing, unknown or has a wrong value.
-        """
+        """Return a call's action; `BadCall` for an argument that is missing, unknown or wrong."""
         known = self.parameters
         for name in arguments:
             if name not in known:
@@ -154,22 +149,16 @@ class Tool:
 class Tools:
     """The tools of an environment, in the order in which a model reads them.
 
-    Args:
-        *tools: At least one, with different names.
-
-    Raises:
-        ValueError: There is none, or two have one name.
+    Raises `ValueError` if there is none, or two have one name.
     """
 
     def __init__(self, *tools: Tool) -> None:
-        """Keep the tools."""
         self._tools = {tool.name: tool for tool in tools}
         self._names = textwrap.shorten(", ".join(self._tools), 600, placeholder=" ...")
         if not tools or len(self._tools) < len(tools):
             raise ValueError("tools must be at least one, with different names")
 
     def __iter__(self) -> Iterator[Tool]:
-        """Yield the tools."""
         return iter(self._tools.values())
 
     @property
@@ -199,21 +188,13 @@ class Tools:
         return cls(*found)
 
     def action(self, call: ToolCall) -> str:
-        """Return the text of the action that a call stands for.
-
-        Raises:
-            BadCall: There is no such tool, or an argument is missing, unknown or wrong.
-        """
+        """Return the text of a call's action; `BadCall` if tool or arguments are wrong."""
         if call.name not in self._tools:
             raise self._unknown(call.name)
         return self._tools[call.name].text(call.arguments)
 
     def read(self, action: str) -> ToolCall:
-        """Return the call that an action stands for, its JSON in any order and spacing.
-
-        Raises:
-            BadCall: There is no such tool, or an argument is missing, unknown or wrong.
-        """
+        """Return an action's call, its JSON in any order and spacing; `BadCall` if it is wrong."""
         name = action.strip().partition(" ")[0]
         if name not in self._tools:
             raise self._unknown(name)
@@ -242,7 +223,7 @@ class Tools:
     def shown(self, action: str) -> str:
         """Return an action as a call, such as `take(object="mug 1")`; else as it is.
 
-        An argument that an admissible action leaves open, such as `<query>`, is shown as `...`.
+        An argument that is left open, such as `<query>`, is shown as `...`.
         """
         call = self.call(action)
         if call is None:

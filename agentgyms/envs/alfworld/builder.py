@@ -23,11 +23,7 @@ class _Names(dict[str, str]):
 
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:
-    """Return the display name of each thing, such as `sinkbasin 1`.
-
-    Things of one kind are numbered downwards in the order of their ids, so the last gets 1. An id
-    such as `sink_bar_1_bar_sinkbasin` is a sink's basin.
-    """
+    """Return names such as `mug 1`; each kind is numbered downwards, its last id gets 1."""
     numbers: Counter[str] = Counter()
     names = _Names()
     for key in sorted(ids, reverse=True):

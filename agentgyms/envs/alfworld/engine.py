@@ -1,7 +1,6 @@
 """The rules: which commands are legal in a state, and what they change.
 
-The rules are those of ALFWorld's household domain as its official engine plays them, with every
-trait of it that a player can notice:
+They are those of ALFWorld's official engine, with every trait of it that a player can notice:
 
 *   `go to` is not offered for any receptacle at the agent's own location, but all receptacles there
     can be opened, examined and used.
@@ -35,15 +34,11 @@ _FIRST_ROAD: Final = "go to "
 
 
 class State(GameState):
-    """A game being played: a state, its legal commands, and what they change.
-
-    `moves` maps the legal commands except `go to` to their meaning; `admissible` are all, sorted.
-    """
+    """A game being played; `moves` has the legal commands but `go to`, `admissible` all."""
 
     __slots__ = ("admissible", "moves")
 
     def __init__(self, game: Game, bits: int | None = None) -> None:
-        """Start at the beginning, or in the state that `bits` describes."""
         super().__init__(game, bits)
         self._refresh()
 
@@ -168,7 +163,6 @@ class State(GameState):
     # --- which commands are legal --------------------------------------------------------------
 
     def _refresh(self) -> None:
-        """List the commands that are legal now."""
         game = self.game
         moves = dict(_ALWAYS)
         for r in game.at[self.location]:
@@ -203,7 +197,6 @@ class State(GameState):
             moves[f"move {game.objects[self.held]} to {name}"] = ("move", self.held, r)
 
     def _offer_held(self, moves: dict[str, Move], o: int) -> None:
-        """Add the commands that need this object in hand."""
         game = self.game
         name = game.objects[o]
         moves[f"examine {name}"] = ("examine", o, -1)

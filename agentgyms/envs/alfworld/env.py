@@ -125,13 +125,7 @@ class ALFWorldEnv(TextEnv):
         families: Sequence[str] | None = None,
         **common: Any,
     ) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument has an invalid value.
-            DataMissing: The official games are missing; the message names the commands.
-            DependencyNotInstalled: `backend="textworld"` and its packages are missing.
-        """
+        """Check the arguments; raise `BadOption`, `DataMissing` or `DependencyNotInstalled`."""
         super().__init__(**common)
         if backend not in ("native", "textworld"):
             raise BadOption(f"backend {backend!r} is unknown: expected 'native' or 'textworld'")
@@ -167,10 +161,7 @@ class ALFWorldEnv(TextEnv):
         return self._state.game.sentence
 
     def act(self, action: str) -> Outcome:
-        """Execute the action if it is one of the admissible commands.
-
-        Raises `WorkerLost` with `backend="textworld"` if its process died or was late.
-        """
+        """Execute the action if admissible; raise `WorkerLost` if the official engine fails."""
         outcome = self._play(action)
         if self._official is not None:
             return self._confirmed(self._official.step(action), outcome)

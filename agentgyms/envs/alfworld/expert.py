@@ -1,8 +1,7 @@
 """Expert policies for any state of any game, for imitation and as references.
 
-`best` sees the whole state and heads for the goal. `explore` sees only what a player standing there
-could have seen, and goes round the room until it finds what it needs; it keeps no memory, so that a
-policy with a short history can imitate it.
+`best` sees the whole state. `explore` sees only what a player there could have seen, and keeps no
+memory, so that a policy with a short history can imitate it.
 """
 
 from __future__ import annotations
@@ -195,11 +194,7 @@ def _look_plans(state: State) -> Iterator[tuple[Deed, ...]]:
 
 
 def explore(state: State) -> str:
-    """Return the next command of a player who searches receptacle by receptacle.
-
-    It goes round the receptacles in the order of the introduction, from where it stands, opens what
-    is closed, takes what the goal asks for when it sees it, and brings it where it belongs.
-    """
+    """Return the next command of a player who searches the receptacles in turn from its place."""
     if state.held < 0:
         return _search(state)
     o = state.held
@@ -218,7 +213,6 @@ def explore(state: State) -> str:
 
 
 def _useful(state: State, o: int) -> bool:
-    """Return whether an object can serve the goal."""
     game, family = state.game, state.game.goal.family
     if not game.targets & game.pickable & 1 << o:
         return False
@@ -285,11 +279,7 @@ def _put_down(state: State) -> str:
 
 
 def _go_on(state: State, receptacles: list[int]) -> str:
-    """Go to the next of some receptacles after this location, in cyclic order.
-
-    Receptacles at one location are one stop, at the turn of the first of them: a player there
-    cannot tell which of them it came for.
-    """
+    """Go to the next of some receptacles in cyclic order; those at one location are one stop."""
     game = state.game
     first = {place: here[0] for place, here in enumerate(game.at) if here}
     now = first.get(state.location, -1)

@@ -52,10 +52,7 @@ class Aim:
 
 
 def aim_at(*parts: Iterable[Iterable[Wanted]]) -> Aim:
-    """Return the aim that is reached when every part is, in one of its ways.
-
-    The ways of one part want equally many literals.
-    """
+    """Return the aim reached when every part is, in one of its ways, which want equally many."""
     ways = tuple(tuple(tuple(way) for way in part) for part in parts)
     watched = 0
     for wanted in (wanted for part in ways for way in part for wanted in way):
@@ -93,11 +90,10 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """A parsed game. Receptacles, objects and locations are numbers, in the order of their ids.
+    """A parsed game; receptacles, objects and locations are numbers in the order of their ids.
 
-    A set of objects is an integer with bit o set for object o, and so is a set of receptacles. A
-    whole state is one integer too: its bits are the facts that can change, placed by `layout`.
-    Only objects that can ever be met are numbered.
+    A set of objects or receptacles is an integer, with bit i for number i. So is a state: the facts
+    that can change, placed by `layout`. Only objects that can ever be met are numbered.
     """
 
     name: str

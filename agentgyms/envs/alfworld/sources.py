@@ -84,11 +84,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Official:
-    """Game files in the folders `<split>/<task>/<trial>`; task ids are `<task>/<trial>`.
-
-    It is the folder as it was when the source was opened: sources are equal if nothing has changed
-    between them, as `stamp` says.
-    """
+    """Game files in `<split>/<task>/<trial>` as opened; `stamp` tells whether they changed."""
 
     folder: Path
     stamp: str
@@ -104,8 +100,7 @@ class Official:
     def version(self, split: str) -> str:
         """Return a digest of the split's task ids, each with the size of its game's file in bytes.
 
-        The same files have the same version wherever they are. Files are not read: a change that
-        keeps the size is not noticed, see `agentgyms data verify`. `sample` has train's version.
+        A change that keeps the size escapes it: see `agentgyms data verify`. `sample` has train's.
         """
         return f"official-{self._index(split).digest}"
 
@@ -182,8 +177,6 @@ def _imported(folder: Path, manifest: FileState) -> Official:
 
 
 class _FoundGame(NamedTuple):
-    """A game's file in a folder that was not imported."""
-
     split: str
     task_id: str
     size: int
@@ -191,7 +184,6 @@ class _FoundGame(NamedTuple):
 
 
 def _scan(folder: Path) -> tuple[_FoundGame, ...]:
-    """Return the games in a folder that was not imported, sorted."""
     found = []
     for split in SPLITS:
         for task in _subfolders(folder / split):

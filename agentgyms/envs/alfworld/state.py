@@ -9,12 +9,7 @@ from agentgyms.envs.alfworld.game import Game, members
 
 
 class GameState:
-    """The facts at one moment of a game.
-
-    The state is one integer, `bits`, laid out by `game.layout`; the other attributes follow from it
-    and are kept for speed: the agent's location, the object in its hand or -1, the objects inside
-    each receptacle (ascending), and which literals of the goal hold, and how many.
-    """
+    """The facts at one moment: `bits`, by `game.layout`; the rest follows from it, for speed."""
 
     __slots__ = ("bits", "contents", "game", "held", "holds", "location", "reached")
 

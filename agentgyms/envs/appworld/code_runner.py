@@ -66,13 +66,10 @@ class TurnResult(NamedTuple):
 
 
 class _Resources:
-    """The world and the executor of an episode."""
-
     world: World | None = None
     executor: executors.Executor | None = None
 
     def release(self) -> None:
-        """Close both; a second call does nothing."""
         executor, self.executor = self.executor, None
         world, self.world = self.world, None
         try:
@@ -86,10 +83,8 @@ class _Resources:
 class CodeRunner:
     """Runs the code of one task's turns, and replaces lost processes.
 
-    The executor starts with the first code. If the code itself ends its process (by a crash, an
-    exit, or by running on after its time is up), the episode ends. A process lost for another
-    reason is replaced: the earlier code runs again on a new world, which must end in the same
-    digest.
+    The episode ends if the code itself ends its process. A process lost for another reason is
+    replaced: the earlier code runs again on a new world, which must end in the same digest.
     """
 
     def __init__(self, tasks: Tasks, task_id: str, engine: Engine, limits: Limits) -> None:
@@ -224,7 +219,6 @@ def _not_agents_fault() -> Iterator[None]:
 
 
 def _is_agents_fault(why: WorkerLost) -> bool:
-    """Return whether the agent's code ended the process."""
     if not isinstance(why, WorkerDied):
         return False
     return why.timed_out or why.signal not in _EXTERNAL_SIGNALS

@@ -61,11 +61,6 @@ class BlackjackEnv(PicturedGame):
     )
 
     def __init__(self, *, sab: bool = True, natural: bool = False, **common: Any) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid.
-        """
         super().__init__(**common)
         for name, flag in (("sab", sab), ("natural", natural)):
             if not isinstance(flag, bool):
@@ -144,7 +139,6 @@ class BlackjackEnv(PicturedGame):
 
 
 def _total(hand: Sequence[int]) -> tuple[int, bool]:
-    """Return a hand's sum with an ace as 11 where that is not above 21, and whether it is."""
     usable = bool(hand[1]) and hand[0] + 10 <= 21
     return hand[0] + 10 * usable, usable
 

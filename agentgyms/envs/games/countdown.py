@@ -55,11 +55,6 @@ class CountdownEnv(Game):
     words = ("<number> + <number>", "<number> - <number>", "<number> * <number>")
 
     def __init__(self, *, numbers: int = 4, **common: Any) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid.
-        """
         if type(numbers) is not int or not 3 <= numbers <= 5:
             raise BadOption(f"numbers must be from 3 to 5, got {numbers!r}")
         super().__init__(**common)

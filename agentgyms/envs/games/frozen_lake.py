@@ -69,11 +69,6 @@ class FrozenLakeEnv(Game):
         maps: str = "ragen",
         **common: Any,
     ) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid.
-        """
         super().__init__(**common)
         if type(size) is not int or not 2 <= size <= _MOST_SIDE:
             raise BadOption(f"size must be from 2 to {_MOST_SIDE}, got {size!r}")
@@ -179,10 +174,7 @@ def random_map(size: int, frozen: float, seed: int) -> tuple[str, ...]:
 
 
 def random_map_anywhere(size: int, frozen: float, seed: int) -> tuple[str, ...]:
-    """Return RAGEN's map of a seed: start and goal on any two cells.
-
-    Source: mll-lab-nu/RAGEN, ragen/env/frozen_lake/utils.py.
-    """
+    """Return RAGEN's map of a seed: start and goal on any two cells (env/frozen_lake/utils.py)."""
     rng, _ = seeding.np_random(seed)
     while True:
         cells = rng.choice(["F", "H"], (size, size), p=[frozen, 1 - frozen])

@@ -129,7 +129,6 @@ class Game(TextEnv):
         return _dealt(kind, _frozen_arguments(self), self.split)
 
     def _lay(self, board: Any) -> None:
-        """Put a board down."""
         self.board = board
         arguments = tuple(map(str, self.rules()))
         self._name = ("games", type(self).__name__, arguments, board)
@@ -248,10 +247,7 @@ class Game(TextEnv):
         return float(solved.best.value[self._turn - solved.turn, solved.model.number[self._state]])
 
     def optimal_remaining(self) -> int:
-        """Return the turns that the best play takes to solve the task from here, -1 if it cannot.
-
-        0 at the end. Games of chance have no such number.
-        """
+        """Return the turns in which the best play solves the task, 0 at the end, -1 if never."""
         solved = self._solved(self._state, self._turn)
         model, turn = solved.model, self._turn
         number = model.number[self._state]
@@ -264,10 +260,7 @@ class Game(TextEnv):
         return -1 if model.actions[number] else 0
 
     def _solved(self, state: State, turn: int) -> _Solved:
-        """Return the solution of the board that has a state, for episodes of `max_turns` turns.
-
-        It begins with the board; a state that legal actions do not lead to has one of its own.
-        """
+        """Return the board's solution, or a state's own if legal actions do not lead to it."""
         solved = self._solution_from(self.start(), 0)
         return solved if state in solved.model.number else self._solution_from(state, turn)
 
@@ -313,7 +306,6 @@ def _looks(name: tuple[Any, ...], long_board: bool) -> tuple[str, dict[State, _F
 
 
 def _frozen(value: Any) -> Any:
-    """Return JSON's lists as tuples."""
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 

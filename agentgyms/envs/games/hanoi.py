@@ -57,11 +57,6 @@ class TowerOfHanoiEnv(Game):
     )
 
     def __init__(self, *, discs: int = 4, max_turns: int | None = None, **common: Any) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid.
-        """
         if type(discs) is not int or not 4 <= discs <= _MOST_DISCS:
             raise BadOption(f"discs must be from 4 to {_MOST_DISCS}, got {discs!r}")
         super().__init__(max_turns=2 ** (discs + 1) if max_turns is None else max_turns, **common)

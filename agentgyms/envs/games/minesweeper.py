@@ -73,11 +73,6 @@ class MinesweeperEnv(Game):
     def __init__(
         self, *, size: int = 6, mines: int = 3, boards: str = "logical", **common: Any
     ) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid.
-        """
         super().__init__(**common)
         if type(size) is not int or not 3 <= size < _MOST_SIDE:
             raise BadOption(f"size must be from 3 to {_MOST_SIDE - 1}, got {size!r}")
@@ -197,11 +192,7 @@ class MinesweeperEnv(Game):
         }
 
     def optimal_value(self) -> float:
-        """Refuse it: what the best play earns that does not know the mines is not computed.
-
-        Raises:
-            BadOption: Always.
-        """
+        """Raise `BadOption`: the best value without knowledge of the mines is not computed."""
         raise BadOption("Minesweeper's optimal value is not known: the mines are hidden")
 
     def optimal_remaining(self) -> int:
@@ -218,8 +209,6 @@ class MinesweeperEnv(Game):
 
 
 class _Field(NamedTuple):
-    """A board with its mines known."""
-
     side: int
     mines: tuple[int, ...]
     around: tuple[int, ...]  # mines around each cell
@@ -229,7 +218,6 @@ class _Field(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _cells(side: int) -> dict[str, int]:
-    """Return the cells by their names."""
     return {f"({cell // side + 1}, {cell % side + 1})": cell for cell in range(side**2)}
 
 
@@ -279,10 +267,7 @@ def _placements(side: int, mines: int) -> tuple[NDArray[np.bool_], NDArray[np.in
 
 @lru_cache(maxsize=1 << 15)
 def _safest(field: _Field, shown: int) -> tuple[int, float]:
-    """Return the hidden cell that is least often a mine, and how often it is one.
-
-    All places of the mines that fit to the revealed numbers are equally likely.
-    """
+    """Return the hidden cell least often a mine, and how often, over all places that fit."""
     has, around = _placements(field.side, len(field.mines))
     cells = np.array([shown >> cell & 1 for cell in range(field.side**2)], np.bool_)
     numbers = np.array(field.around, np.int8)[cells]

@@ -54,11 +54,6 @@ class NumberLineEnv(PicturedGame):
     )
 
     def __init__(self, *, size: int = 5, max_turns: int | None = None, **common: Any) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid.
-        """
         if type(size) is not int or not _LEAST <= size <= _MOST:
             raise BadOption(f"size must be from {_LEAST} to {_MOST}, got {size!r}")
         super().__init__(max_turns=2 * size if max_turns is None else max_turns, **common)

@@ -1,7 +1,4 @@
-"""Games that can be seen: cards, numbers and words as pixels, and the argument `pictures`.
-
-Glyphs and cards are drawn here, by numpy alone, so that a state has the same pixels everywhere.
-"""
+"""Cards, numbers and words as pixels, drawn by numpy alone so that they are the same everywhere."""
 
 from __future__ import annotations
 
@@ -96,11 +93,6 @@ class PicturedGame(Game):
     """The picture's contents in words."""
 
     def __init__(self, *, pictures: bool = False, **common: Any) -> None:
-        """Check the arguments.
-
-        Raises:
-            BadOption: An argument is invalid.
-        """
         super().__init__(**common)
         if not isinstance(pictures, bool):
             raise BadOption(f"pictures must be True or False, got {pictures!r}")
@@ -154,11 +146,7 @@ class Canvas:
         self._pixels[row : row + height, column : column + width] = colour
 
     def write(self, text: str, row: int, column: int, size: int = 1) -> None:
-        """Write digits, signs and capital letters of `size` units a dot, from a place to the right.
-
-        Raises:
-            ValueError: A sign has no glyph, or the text leaves the table.
-        """
+        """Write signs to the right, `size` units a dot; `ValueError` without a glyph or a place."""
         for i, sign in enumerate(text):
             left = column + i * (_WIDE + 1) * size
             dots = _dots(sign).repeat(size, axis=0).repeat(size, axis=1)

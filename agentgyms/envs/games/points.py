@@ -28,7 +28,6 @@ class _Formula(PicturedGame):
     """The tokens that a formula may have; the turn after one more ends the episode."""
 
     def goal(self, task: Task) -> str:
-        """Return the task in words."""
         target = self.board[2]
         return f"Write a formula that uses each card once and has the value {target}, then =."
 
@@ -44,11 +43,9 @@ class _Formula(PicturedGame):
         self._shortest = beginnings(tuple(sorted(numbers)), target, self.words)
 
     def start(self) -> tuple[str, ...]:
-        """Return the empty formula."""
         return ()
 
     def actions_in(self, state: tuple[str, ...]) -> Sequence[str]:
-        """Return the numbers of unused cards, and all operators; none at the end."""
         if state and state[-1] == "=":
             return ()
         return (*dict.fromkeys(self._unused(state)), *self.operators, "=")
@@ -61,7 +58,6 @@ class _Formula(PicturedGame):
         return left
 
     def transitions(self, state: tuple[str, ...], action: str) -> Sequence[Transition]:
-        """Return the longer formula, or with `=` its end."""
         if len(state) > self.longest:
             return (Transition(1.0, state, -1.0, over=True, cut=True),)
         if action != "=":
@@ -77,7 +73,6 @@ class _Formula(PicturedGame):
         return Transition(1.0, (*state, _SPACE), -1.0)
 
     def text(self, state: tuple[str, ...]) -> str:
-        """Return the cards, their numbers with the operators, and the formula."""
         return self._head + " ".join(state)
 
     def coded(self, state: tuple[str, ...]) -> str:
@@ -85,7 +80,6 @@ class _Formula(PicturedGame):
         return '["' + '","'.join(state) + '"]' if state else "[]"
 
     def paint(self, canvas: Canvas, state: tuple[str, ...]) -> None:
-        """Draw the cards, their numbers, the target and the formula, a space in it as `_`."""
         cards, numbers, target = self.board
         for i, (card, number) in enumerate(zip(cards, numbers, strict=True)):
             column = 6 + i * (CARD[1] + 4)
@@ -96,7 +90,6 @@ class _Formula(PicturedGame):
         canvas.write_tokens([token.replace(_SPACE, "_") for token in state], 74, 6, 11)
 
     def is_state(self, state: Any) -> bool:
-        """Return whether a value is a formula over the cards."""
         if not isinstance(state, tuple) or len(state) > self.longest + 2:
             return False
         known = {*map(str, self.board[1]), *self.operators, _SPACE}
@@ -106,7 +99,6 @@ class _Formula(PicturedGame):
         return all(tokens.count(str(n)) <= self.board[1].count(n) for n in self.board[1])
 
     def progress(self, state: tuple[str, ...]) -> float:
-        """Return the written share of the shortest formula that begins so; 0 if none is known."""
         left = self._remaining(state)
         return len(state) / (len(state) + left) if left >= 0 else 0.0
 
@@ -221,11 +213,7 @@ class Points24Env(_Formula):
         return {**self.expert_actions(), "optimal_remaining": self.optimal_remaining()}
 
     def optimal_value(self) -> float:
-        """Return 10 where a known solution begins so; the best of other formulas is not known.
-
-        Raises:
-            BadOption: It begins no known solution.
-        """
+        """Return 10 where a known solution begins so; else raise `BadOption`: it is unknown."""
         if self.optimal_remaining() == _UNKNOWN:
             raise BadOption(
                 f"the best end of the formula {' '.join(self._state)!r} is not known: only those "

@@ -19,12 +19,10 @@ _PART: Final = "An object, or a terminal, anode or cathode of one, such as batte
 
 
 def _on(name: str, words: str, action: str) -> Tool:
-    """Return the tool of a command on one thing."""
     return Tool(name, words, action, {"thing": _THING})
 
 
 def _two(name: str, words: str, action: str, meaning: str = _THING) -> Tool:
-    """Return the tool of a command on two things."""
     return Tool(name, words, action, {"thing": meaning, "other": meaning})
 
 

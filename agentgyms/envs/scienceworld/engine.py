@@ -42,18 +42,10 @@ Game = tuple[str, int, str]
 
 
 class Answer(NamedTuple):
-    """The engine's view of a state.
+    """The engine's view of a state: its texts, goals and time, and a digest `key` of all it shows.
 
-    Attributes:
-        observation: The text.
-        admissible: The engine's valid actions, sorted; empty where they were not asked for.
-        score: From 0 to 1, or -1 for a failed task.
-        completed: Whether the engine has ended the task.
-        moves: Time that has passed in the engine; `wait` takes eleven moves.
-        goals: The engine's table of the task's goals.
-        task: The task in words.
-        key: Digest of all that the engine shows of its state.
-        failed: The error that the action raised in the engine, or "".
+    `admissible` is sorted, and empty where it was not asked for. `score` is from 0 to 1, or -1 for
+    a failure; `wait` takes eleven `moves`. `failed` is the error that the action raised, or "".
     """
 
     observation: str
@@ -106,16 +98,10 @@ class Engine:
     """Plays one game at a time, in a child of the pool that it holds while it plays."""
 
     def __init__(self) -> None:
-        """Take no child yet."""
         self._child: Child | None = None
 
     def load(self, game: Game, *, listing: bool) -> Answer:
-        """Start a game; `listing` asks for the valid actions in every state.
-
-        Raises:
-            WorkerLost: The child died, was late or cannot play the game.
-            DependencyNotInstalled: Java or the package is missing.
-        """
+        """Start a game; raise `WorkerLost`, or `DependencyNotInstalled` without the package."""
         if self._child is not None and not self._child.alive:
             self.close("lost")
         if self._child is None:
@@ -140,10 +126,7 @@ class Engine:
 
 @lru_cache(maxsize=_GOLD_PATHS)
 def gold_path(game: Game) -> tuple[str, ...]:
-    """Return the engine's solution of a game, which takes it up to 20 s to find.
-
-    Another child than the one that plays finds it, for it plays the game to the end.
-    """
+    """Return the engine's solution of a game, which another child finds in up to 20 s."""
     child = take()
     path = tuple(child.ask({"gold": game})["gold"])
     give(child)
@@ -157,12 +140,7 @@ _idle: list[Child] = []
 
 
 def take() -> Child:
-    """Return an idle child, or start one, which takes seconds.
-
-    Raises:
-        WorkerLost: It did not start.
-        DependencyNotInstalled: Java or the package is missing.
-    """
+    """Return an idle or a new child; raise `WorkerLost` or `DependencyNotInstalled`."""
     with _lock:
         while _idle:
             child = _idle.pop()

@@ -86,11 +86,7 @@ class ScienceWorldEnv(TextEnv):
         engine: str = "own",
         **common: Any,
     ) -> None:
-        """Check the arguments; the engine starts with the first episode.
-
-        Raises:
-            BadOption: An argument has an invalid value.
-        """
+        """Check the arguments, or raise `BadOption`; the engine starts with the first episode."""
         super().__init__(**common)
         if type(list_actions) is not bool:
             raise BadOption(f"list_actions must be True or False, got {list_actions!r:.40}")
@@ -116,12 +112,7 @@ class ScienceWorldEnv(TextEnv):
         return tasks.task_set(self.split, self._families)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Start a variation; episodes are deterministic.
-
-        Raises:
-            WorkerLost: The engine's process died or was late.
-            DependencyNotInstalled: Java or the package is missing.
-        """
+        """Start a variation, deterministically; raise `WorkerLost` or `DependencyNotInstalled`."""
         self._game: jar.Game = (*tasks.parsed(task), self._simplification)
         self._played: list[str] = []
         self._points = 0

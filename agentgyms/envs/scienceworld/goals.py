@@ -10,10 +10,7 @@ _OPTIONAL: Final = "Unordered and Optional Subgoals:"
 
 
 def atoms(table: str) -> dict[str, bool | float]:
-    """Return whether each goal is reached: of the ordered ones as a bool, of others as 0 or 1.
-
-    The others are optional, so that they need not hold once the task is solved.
-    """
+    """Return whether each goal is reached: the ordered ones as bool, optional ones as 0 or 1."""
     ordered, _, optional = table.partition(_OPTIONAL)
     reached: dict[str, bool | float] = {
         f"goal {number}: {words.strip()}": holds == "true"

@@ -147,7 +147,6 @@ class _Player:
         return int.from_bytes(bytes(written.toByteArray())[-9:-1], "big")
 
     def close(self) -> None:
-        """End the JVM."""
         with contextlib.suppress(Exception):
             self._gateway.shutdown()
         self.process.kill()

@@ -15,10 +15,7 @@ from agentgyms.data.users_files import parse_json, state_of
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One paragraph that a search can find; the id is "" if the retriever gives none.
-
-    `contents` is `"Title"`, a line break and the text, as in Search-R1's corpora.
-    """
+    """A paragraph; `contents` is the title in quotes, a line break, the text; `id` may be ""."""
 
     doc_id: str
     contents: str
@@ -40,10 +37,7 @@ class Document:
 
 
 def read_document(fields: Mapping[str, Any]) -> Document:
-    """Parse a document from a JSON object, else raise `ValueError`.
-
-    It has `contents`, and an `id` that is a string or an integer; other keys are ignored.
-    """
+    """Return the document of an object with `contents` and `id`; raise `ValueError` at others."""
     contents, doc_id = fields.get("contents"), fields.get("id", "")
     if not isinstance(contents, str) or not contents.strip():
         raise ValueError(f"'contents' must be a text, got {contents!r:.60}")
@@ -53,14 +47,9 @@ def read_document(fields: Mapping[str, Any]) -> Document:
 
 
 def load_corpus(path: str | os.PathLike[str]) -> list[Document]:
-    r"""Return the documents of a JSON-lines file in Search-R1's format.
+    r"""Return the documents of JSON lines `{"id": "7", "contents": "\"Title\"\ntext"}` (Search-R1).
 
-    A line is `{"id": "7", "contents": "\"Title\"\ntext"}`.
-
-    Raises:
-        DataMissing: The file does not exist.
-        DataCorrupt: A line is not a document, an id occurs twice, or the file is empty; the
-            message names file and line.
+    Raises `DataMissing`; or `DataCorrupt` with the line, also at a repeated id or an empty file.
     """
     documents: dict[str, Document] = {}
     for place, fields in read_lines(path):

@@ -112,13 +112,7 @@ class SearchQAEnv(TextEnv):
         top_k: int = 3,
         **common: Any,
     ) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid, or two arguments conflict.
-            DataMissing: A file that an argument names does not exist.
-            DataCorrupt: The question file is damaged.
-        """
+        """Check the arguments; raise `BadOption`, `DataMissing` or `DataCorrupt` (questions)."""
         super().__init__(**common)
         if type(top_k) is not int or not 1 <= top_k <= MOST_DOCUMENTS:
             raise BadOption(f"top_k must be an integer from 1 to {MOST_DOCUMENTS}, got {top_k!r}")
@@ -165,10 +159,7 @@ class SearchQAEnv(TextEnv):
         return self._question.text
 
     def act(self, action: str) -> Outcome:
-        """Search, or end the episode with the answer.
-
-        Raises `ServerUnavailable` if the retriever at `retriever` does not answer.
-        """
+        """Search, or end the episode; `ServerUnavailable` if the retriever does not answer."""
         read = _ACTION.fullmatch(action.strip()) if len(action) <= MAX_ACTION else None
         text = " ".join(read[2].split()) if read else ""
         if read is None or not text or _SECOND_ACTION.search(text):
@@ -217,11 +208,7 @@ class SearchQAEnv(TextEnv):
         return actions
 
     def solution(self) -> dict[str, Any]:
-        """Return the experts' actions, the golden answers, and the turns that `best` still takes.
-
-        The turns, `optimal_remaining`, are 0 after a right answer and -1 after a wrong one; they
-        are there for generated questions only.
-        """
+        """Return the experts' actions, the golden answers, and `optimal_remaining`."""
         question = self._question
         solution: dict[str, Any] = {**self.expert_actions(), "golden": list(question.golden)}
         if question.support:
@@ -286,7 +273,6 @@ class SearchQAEnv(TextEnv):
         )
 
     def _is_right(self) -> bool:
-        """Return whether the answer given so far is a golden one."""
         return scoring.exact_match(self._answer or "", self._question.golden)
 
     def _atoms(self, right: bool) -> dict[str, bool | float]:

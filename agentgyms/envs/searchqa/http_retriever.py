@@ -33,23 +33,16 @@ _JITTER: Final = random.SystemRandom()
 
 
 class HttpRetriever:
-    """Searches with POST requests; results are cached by query.
-
-    Threads and forked processes may share it: each search takes an unused connection.
+    """Searches with POST requests, cached by query; threads and forked processes may share it.
 
     Args:
-        url: The whole address, such as `http://host:8000/retrieve`.
-        request_form: `"queries"` sends `{"queries": [q], "topk": k, "return_scores": true}`, which
-            Search-R1's server reads, `"query"` sends `{"query": q, ...}`, which that of SkyRL and
-            verl-agent reads. `python -m env_servers.retriever` reads both.
-        token: Bearer token, "" for none; None means that in `AGENTGYMS_RETRIEVER_TOKEN`.
-        patience_s: Total retry time of a search: a request without a reply, or with status 429 or
-            5xx, is retried, after pauses that grow to 10 s or follow `Retry-After`. 0 means no
-            retry.
-        timeout_s: Timeouts of connecting, and of the reply to one request.
-
-    Raises:
-        BadOption: The address is invalid, the form unknown, or `patience_s` invalid.
+        url: The whole address, such as `http://host:8000/retrieve`; else `BadOption`.
+        request_form: `"queries"` sends `{"queries": [q], "topk": k, "return_scores": true}`
+            (Search-R1); `"query"` sends `{"query": q, ...}` (SkyRL, verl-agent).
+        token: The bearer token, "" for none; None means that in `AGENTGYMS_RETRIEVER_TOKEN`.
+        patience_s: The time in which requests without a reply, or with status 429 or 5xx, are
+            retried, after pauses that grow to 10 s or follow `Retry-After`.
+        timeout_s: The timeouts of connecting, and of the reply to one request.
     """
 
     def __init__(

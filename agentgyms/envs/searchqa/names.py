@@ -72,10 +72,7 @@ class NameGenerator:
                 return name
 
     def word(self, kind: str) -> str:
-        """Return a new capitalized word.
-
-        Kinds differ in their endings: `first`, `last`, `place`, `water`, `high` or `word`.
-        """
+        """Return a capitalized word; kinds: `first`, `last`, `place`, `water`, `high`, `word`."""
         while True:
             word = (self._stem() + self._chance.pick(_ENDINGS[kind])).capitalize()
             if len(word) >= _SHORTEST and self._reserve(f"word {word}"):

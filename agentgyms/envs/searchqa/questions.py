@@ -24,11 +24,7 @@ GENERATED_VERSION: Final = f"closed-world-{VERSION}"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question; its family is the number of hops, or the data set.
-
-    `support` has the ids of the needed documents in the order of the hops; it is empty if they are
-    unknown.
-    """
+    """One question; `support` has its needed documents' ids by hop, empty if they are unknown."""
 
     question_id: str
     family: str
@@ -61,8 +57,7 @@ def generated_set(split: str) -> QuestionSet:
 def generated_questions() -> dict[str, tuple[Question, ...]]:
     """Return the questions of every split, the same ones on every machine.
 
-    No two chains end in the same fact. Chains of `valid` share no fact with other splits, and
-    neither do chains of `test`: expert data of one split answers no hop of another one.
+    No two chains end in the same fact; `valid` and `test` share no fact with another split.
     """
     chains = _ChainSampler(closed_world())
     splits: dict[str, list[Question]] = {split: [] for split in COUNTS}

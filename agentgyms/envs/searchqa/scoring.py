@@ -1,8 +1,4 @@
-"""Compares an answer with golden answers: exact match, F1 and substring match.
-
-The normalisation is that of SQuAD's evaluation script (Rajpurkar et al. 2016, arXiv:1606.05250),
-which Search-R1, verl-agent and FlashRAG use as well.
-"""
+"""Exact match, F1 and more, as SQuAD normalises (Rajpurkar et al. 2016, arXiv:1606.05250)."""
 
 from __future__ import annotations
 
@@ -20,9 +16,9 @@ _ARTICLE: Final = re.compile(r"\b(a|an|the)\b")
 
 @lru_cache(maxsize=8192)  # golden answers and documents repeat at every turn
 def normalize(text: str) -> str:
-    """Return a text in lower case, without ASCII punctuation, articles and extra spaces.
+    """Return a text in lower case without punctuation (`A-ha`: `aha`), articles, extra spaces.
 
-    Punctuation is removed first, so `A-ha` becomes `aha`; non-ASCII quotes and dashes stay.
+    Only ASCII punctuation counts; other quotes and dashes stay.
     """
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
@@ -30,28 +26,21 @@ def normalize(text: str) -> str:
 def exact_match(answer: str, golden: Iterable[str]) -> bool:
     """Return whether an answer equals one of the golden ones, both normalised.
 
-    Difference from the usual script, where any two texts of articles alone are equal: texts that
-    normalise to "" are compared unnormalised, ignoring spaces and case, and an empty golden answer
-    equals no answer.
+    Texts that normalise to "" are compared by `canonical`, and an empty golden answer equals none.
     """
     return canonical(answer) in {canonical(gold) for gold in golden} - {""}
 
 
 def substring_match(answer: str, golden: Iterable[str]) -> bool:
-    """Return whether a golden answer occurs in the answer, both normalised.
-
-    A golden answer that normalises to "" occurs in no answer.
-    """
+    """Return whether a golden answer is in the answer, both normalised; "" is in no answer."""
     normalized = normalize(answer)
     return any(gold and gold in normalized for gold in map(normalize, golden))
 
 
 def f1(answer: str, golden: Iterable[str]) -> float:
-    """Return the highest token F1 over the golden answers, in [0, 1].
+    """Return the highest token F1 over the golden answers, in [0, 1]; 1 if `exact_match`.
 
-    Tokens are the words after normalisation, counted with repetitions. As in FlashRAG, an answer
-    or a golden answer that normalises to `yes`, `no` or `noanswer` matches nothing but itself. What
-    `exact_match` takes has an F1 of 1: texts that normalise to "" are compared as they are there.
+    As in FlashRAG, what normalises to `yes`, `no` or `noanswer` matches nothing but itself.
     """
     normalized = canonical(answer)
     return max((_f1(normalized, canonical(gold)) for gold in golden), default=0.0)
@@ -64,10 +53,7 @@ def mentions(text: str, golden: Iterable[str]) -> bool:
 
 
 def canonical(text: str) -> str:
-    """Return the canonical form of a query or an answer, for comparison.
-
-    It is the normalised text; if that is empty, the text in lower case without extra spaces.
-    """
+    """Return a text normalised or, if that is empty, in lower case without extra spaces."""
     return normalize(text) or " ".join(text.lower().split())
 
 

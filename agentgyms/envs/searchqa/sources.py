@@ -64,10 +64,7 @@ def open_retriever(
     request_form: str,
     patience_s: float,
 ) -> tuple[Callable[[], Retriever], bool]:
-    """Return a function that creates the retriever, and whether the retriever is on a server.
-
-    Environments with equal arguments share the retriever.
-    """
+    """Return a function that makes the shared retriever, and whether that is on a server."""
     if corpus is not None and (retriever is not None or source == "generated"):
         raise BadOption(
             "corpus is for source='flashrag' without a retriever: the generated questions have "

@@ -1,7 +1,4 @@
-"""Golden answers of the closed world: accepted spellings of a value, the paragraph's first.
-
-Answers are compared without punctuation, articles and case, so spellings do not vary in those.
-"""
+"""Golden answers: the paragraph's spelling first; they differ beyond case, marks and articles."""
 
 from __future__ import annotations
 

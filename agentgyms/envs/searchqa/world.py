@@ -21,10 +21,7 @@ _TRIES: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact about an entity: one value of a relation, with its accepted spellings.
-
-    `text` is the value as in the paragraph. `entity_id` is "" if the value has no paragraph.
-    """
+    """A fact about an entity; `entity_id` is "" if the value has no paragraph of its own."""
 
     relation: str
     text: str
@@ -67,8 +64,6 @@ def closed_world() -> World:
 
 
 class _Builder:
-    """Creates the entities kind by kind, then their facts."""
-
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
         self._names = NameGenerator(chance)

@@ -1,7 +1,6 @@
-"""The rules of Sokoban: rooms and states as integer bit masks.
+"""Rules on bit masks; cell (row, column) of a room is bit `(row + 1) * (width + 1) + column`.
 
-Cell (row, column) of a room is bit `(row + 1) * (width + 1) + column`. The extra column and the
-extra row above are never floor, so a step beyond the edge of a room without walls hits a wall.
+The extra column and row are never floor: a step beyond the edge hits a wall.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ NUM_ACTIONS: Final = 9
 
 @dataclass(frozen=True)
 class Room:
-    """A room in its initial state; height and width include the walls.
-
-    Floor, targets and boxes are masks of cells, and the player is the bit of one.
-    """
+    """A room in its initial state: sizes with walls, masks of cells, and the bit of the player."""
 
     height: int
     width: int
@@ -36,7 +32,6 @@ class Room:
     player: int
 
     def __hash__(self) -> int:
-        """Return a cached hash; caches need it at every step."""
         return self._hash
 
     @cached_property
@@ -89,17 +84,12 @@ class State:
     __slots__ = ("boxes", "player", "room")
 
     def __init__(self, room: Room, boxes: int | None = None, player: int | None = None) -> None:
-        """Start in the room's initial state, or in the given one."""
         self.room = room
         self.boxes = room.boxes if boxes is None else boxes
         self.player = room.player if player is None else player
 
     def step(self, action: int) -> Effect:
-        """Take one of the `NUM_ACTIONS` actions of gym-sokoban.
-
-        A push action moves the box in front of the player if the cell behind the box is free, else
-        it does nothing; without a box it moves the player.
-        """
+        """Take an action of gym-sokoban; a push without a box moves, a blocked one does nothing."""
         if not action:
             return _NOTHING
         room = self.room
@@ -143,11 +133,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """Rewards of a turn; the defaults are gym-sokoban's.
-
-    `step` is for every turn, `on_target` and `off_target` for a box that was pushed onto or off a
-    target, `solved` for covering all targets.
-    """
+    """Rewards of every turn (`step`) and of events in it; the defaults are gym-sokoban's."""
 
     step: float = -0.1
     on_target: float = 1.0
@@ -173,10 +159,9 @@ def cells_of(mask: int) -> Iterator[int]:
 
 
 def room_of_tiles(tiles: Sequence[Iterable[int]], fixed: Sequence[Sequence[int]] = ()) -> Room:
-    """Return the room with these tiles [H, W], among which there must be exactly one player.
+    """Return the room of gym-sokoban's `room_state` [H, W], which must have exactly one player.
 
-    They are gym-sokoban's `room_state`, with its `room_fixed`, which shows whether the player is on
-    a target; or tiles with `PLAYER_ON_TARGET` alone.
+    Its `room_fixed` tells whether the player is on a target, if no tile is `PLAYER_ON_TARGET`.
     """
     codes = [[int(tile) for tile in row] for row in tiles]
     for row, under in zip(codes, fixed, strict=False):
@@ -207,10 +192,7 @@ _MASKS: Final = (
 
 
 def room_of_bytes(height: int, width: int, tiles: bytes) -> Room:
-    """Return the room with these tiles, which must have exactly one player.
-
-    They come row by row, a byte each, `PLAYER_ON_TARGET` among them.
-    """
+    """Return the room with these tiles, row by row, a byte each, exactly one player among them."""
     rows = [tiles[i : i + width] for i in range(0, height * width, width)]
     last_first = b"\0".join([bytes(width), *rows])[::-1]
     floor, targets, boxes, player = (int(last_first.translate(table), 2) for table in _MASKS)

@@ -1,8 +1,7 @@
 """Generates rooms: solvable, all different, and the same on every machine.
 
-A random walk carves a room, targets are sampled, and a retrograde search from the solved states
-finds the solvable states, for many rooms at once. One of those with a shortest solution of the
-wanted length becomes the start. Random numbers depend on names alone.
+A retrograde search finds the solvable states of many carved rooms at once; one with a shortest
+solution of the wanted length becomes the start. Random numbers depend on names alone.
 """
 
 from __future__ import annotations
@@ -48,8 +47,7 @@ Integers = NDArray[np.uint64]
 class Recipe:
     """Parameters of rooms; height and width include the outer walls.
 
-    `walls` is the least and greatest share of inner cells that are walls, `moves` the least and
-    greatest length of a shortest solution.
+    `walls` is the range of the inner cells' share, `moves` that of a shortest solution's length.
     """
 
     height: int
@@ -81,10 +79,7 @@ class Recipe:
 
     @property
     def floor_sizes(self) -> tuple[int, int]:
-        """Minimum and maximum number of floor cells; the minimum has space for boxes and player.
-
-        The maximum is less than the minimum if no such room exists.
-        """
+        """Minimum and maximum number of floor cells; minimum > maximum if no such room exists."""
         cells = self.inner[0] * self.inner[1]
         most_walls, least_walls = (
             math.floor(cells * self.walls[1] + _EPSILON),
@@ -124,10 +119,9 @@ class Made(NamedTuple):
 def make_rooms(
     recipe: Recipe, split: str, count: int, *, fewer: bool = False, progress: bool = True
 ) -> list[Made]:
-    """Return the first `count` rooms of a split, or fewer if `fewer` and new ones become rare.
+    """Return the first `count` rooms of a split, or with `fewer` maybe less; else `BadOption`.
 
-    Rooms of two splits have different floor plans (walls and targets), and no two rooms of a split
-    are equal up to rotation, reflection and translation. Raises `BadOption` if too few are found.
+    Splits share no floor plan (walls and targets); a split has no symmetric or moved copies.
     """
     size = max(_MIN_BATCH, min(_MAX_BATCH, _MAX_TABLE_SIZE // recipe.table_size))
     found: dict[bytes, Made] = {}
@@ -227,10 +221,7 @@ def _carve(recipe: Recipe, chance: Numbers, count: int) -> NDArray[np.bool_]:
 
 
 class Numbers:
-    """Arrays of random numbers seeded by a name, the same with every version of numpy.
-
-    Splitmix64 (Steele, Lea, Flood 2014) of a counter.
-    """
+    """Random arrays by name, free of numpy's version: splitmix64 (Steele, Lea, Flood 2014)."""
 
     def __init__(self, name: str) -> None:
         self.name = name

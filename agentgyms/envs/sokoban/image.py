@@ -81,7 +81,6 @@ def target() -> Picture:
 
 
 def _crate(wood: tuple[int, int, int], edge: tuple[int, int, int]) -> Picture:
-    """Return a crate: of wood, or green on a target."""
     picture = floor()
     picture[_inside(1, 1, 14, 14)] = edge
     picture[_inside(2, 2, 13, 13)] = wood
@@ -93,7 +92,6 @@ def _crate(wood: tuple[int, int, int], edge: tuple[int, int, int]) -> Picture:
 
 
 def _person(ground: Picture) -> Picture:
-    """Return a person in a blue shirt."""
     picture = ground.copy()
     picture[_inside(1, 5, 5, 10)] = _SKIN
     picture[_inside(1, 5, 2, 10)] = _HAIR
@@ -156,10 +154,7 @@ def check_cell(pixels: Any) -> int:
 
 
 def draw(state: State, cell_pixels: int = SIDE) -> Picture:
-    """Return the picture of a state, RGB [H * cell_pixels, W * cell_pixels, 3].
-
-    The side of a cell is a multiple of 16 pixels.
-    """
+    """Return a picture, RGB [H * cell_pixels, W * cell_pixels, 3]; 16 divides `cell_pixels`."""
     room, player = state.room, state.player
     large = room.height * room.width * cell_pixels**2 > _CACHED_PIXELS
     make = _empty_room.__wrapped__ if large else _empty_room

@@ -1,9 +1,8 @@
 """Reproduces the rooms that gym-sokoban, RAGEN and verl-agent generate from a seed, bit for bit.
 
-Their generator (Racanière et al. 2017, arXiv:1707.06203, appendix) carves a floor by a random walk,
-places player and targets, and searches in reverse, depth first, from the solved room for the state
-with the highest score. This module draws the same random numbers from the same two generators
-(Python's and numpy's) and visits states in the same order, but on bit masks.
+Their generator (Racanière et al. 2017, arXiv:1707.06203, appendix) carves by a random walk, then
+searches from the solved room in reverse, depth first, for the state with the highest score. Draws
+and order are the same here, on bit masks.
 """
 
 from __future__ import annotations
@@ -58,10 +57,7 @@ class NoRoom(RuntimeError):
 
 
 def generate(shape: tuple[int, int], boxes: int, seed: int, peer: Peer) -> Room:
-    """Return the peer's room after `random.seed(seed); np.random.seed(seed)`, else raise `NoRoom`.
-
-    `shape` are rows and columns; the seed is in [0, 2**32).
-    """
+    """Return the room after `random.seed(seed); np.random.seed(seed)`, else raise `NoRoom`."""
     # The peers walk with Python's global generator and place with numpy's.
     walk, places = random.Random(seed), np.random.RandomState(seed)
     states = 0
@@ -119,13 +115,10 @@ class _Best(NamedTuple):
 def _reverse_search(  # noqa: C901
     room: Room, homes: list[int], peer: Peer
 ) -> tuple[_Best, int]:
-    """Return the best state of a depth-first reverse search from the solved room.
+    """Return the best state of a reverse search, depth first, and the number of states.
 
-    The number of states comes with it.
-
-    A state is the player, the boxes in the order of their targets, and the set of boxes that were
-    moved: for the peers an unmoved box is still a target. The order of visits is theirs. It is a
-    closure for speed.
+    A state is the player, the boxes in the order of their targets, and the set of moved ones: for
+    the peers an unmoved box is still a target. A closure is faster.
     """
     targets, walls, swaps_tracked = room.targets, ~room.floor, peer.walks
     deltas = tuple(enumerate(room.deltas[1 : 5 if swaps_tracked else 9]))

@@ -1,7 +1,6 @@
 """Retrograde search: solution distances of all states of many small rooms at once.
 
-For every way to place the boxes, the player's cells are the bits of one integer, so that a step of
-all players in all rooms is a few array operations. Rooms are given without outer walls;
+The player's cells are the bits of an integer for every way to place the boxes. Without outer walls
 there are h rows, w columns, R rooms, B boxes, M masks (ways to place the boxes), D distances.
 """
 
@@ -101,9 +100,8 @@ def start_states(
 ) -> Starts:
     """Return for each room a random state with a shortest solution of `moves` (least, most) moves.
 
-    The length is sampled uniformly from the room's lengths, then a state of that length uniformly
-    from those without a box on a target. `floor` and `targets` (B of them) are [R, h * w]; `draws`
-    are random numbers [R, 2].
+    A length is drawn uniformly from the room's, then a state of it without a box on a target.
+    `floor` and `targets` (B of them) are [R, h * w], `draws` [R, 2].
     """
     layers = distances(boards, floor, targets, moves[1])[moves[0] :]  # [D, M, R]
     overlap = (boards.masks[:, None] & _bits(targets, boards.masks.dtype)) != 0  # [M, R]
@@ -127,10 +125,7 @@ def start_states(
 def distances(
     boards: Boards, floor: NDArray[np.bool_], targets: NDArray[np.bool_], most: int
 ) -> NDArray[Any]:
-    """Return the states at each distance: the player's cells as bits. Shape [most + 1, M, R].
-
-    A state is solved if every target has a box; the search reverses moves from there.
-    """
+    """Return the states at each distance: the player's cells as bits. Shape [most + 1, M, R]."""
     kind = boards.masks.dtype
     masks, rooms = boards.masks[:, None], np.arange(len(floor))
     free = _bits(floor, kind) & ~masks  # [M, R]
@@ -162,7 +157,6 @@ def _bits(cells: NDArray[np.bool_], kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _edges(boards: Boards, kind: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return the leftmost and the rightmost column as masks."""
     column = np.arange(boards.height * boards.width) % boards.width
     left = _bits((column == 0)[None], kind)[0]
     right = _bits((column == boards.width - 1)[None], kind)[0]

@@ -26,8 +26,7 @@ def start_states(
 ) -> Starts:
     """Return a state with a shortest solution of `moves` moves for each room where one was found.
 
-    `shape` are inner rows and columns; `floor` and `targets` are [R, h * w]; `names` are those of
-    the rooms' random sources.
+    `floor` and `targets` are [R, h * w]; `names` are those of the rooms' random sources.
     """
     rows, boxes, players, lengths = [], [], [], []
     for row, name in enumerate(names):
@@ -76,7 +75,6 @@ def _random_reverse_play(room: Room, chance: Chance, least: int) -> State | None
 
 
 def _cells(mask: int, room: Room) -> NDArray[np.bool_]:
-    """Return a mask as an array of the inner cells."""
     cells = np.zeros(room.height * room.width, np.bool_)
     for cell in cells_of(mask):
         row, column = room.position(cell)

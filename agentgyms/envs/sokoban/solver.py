@@ -1,7 +1,4 @@
-"""The exact solver: optimal distance and deadlock of a state.
-
-For small rooms it computes a cached table of all states; for larger rooms it searches on demand.
-"""
+"""The exact solver, by a cached table of all states for small rooms, else by search on demand."""
 
 from __future__ import annotations
 
@@ -62,10 +59,7 @@ def best_action(state: State) -> str:
 
 @lru_cache(maxsize=_CACHED_TABLES)
 def _table(room: Room) -> dict[int, array[int]]:
-    """Return the distances of all solvable states, by boxes and player.
-
-    Breadth-first search from all solved states with reversed moves.
-    """
+    """Return the distances of all solvable states, by boxes and player."""
     size, deltas, floor = (room.height + 1) * (room.width + 1), room.deltas[1:5], room.floor
     unknown = array("h", [DEAD]) * size
     rows = {room.targets: unknown[:]}
@@ -98,11 +92,7 @@ def _table(room: Room) -> dict[int, array[int]]:
 
 @lru_cache(maxsize=_CACHED_SEARCHES)
 def _search(room: Room, boxes: int, player: int) -> tuple[str, ...] | int:
-    """Return a shortest solution as actions, else `DEAD` or `UNKNOWN`.
-
-    Breadth-first search from the state, with all player cells of equal boxes at once; boxes are
-    never pushed onto dead cells.
-    """
+    """Return a shortest solution as actions by breadth-first search, else `DEAD` or `UNKNOWN`."""
     if boxes == room.targets:
         return ()
     live = _live_cells(room)

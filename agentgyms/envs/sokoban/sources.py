@@ -62,10 +62,7 @@ def list_tasks(source: Source, split: str) -> TaskSet:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Rooms of this package's generator; valid and test have a tenth of the training rooms each.
-
-    `fewer` allows fewer rooms if there are not so many.
-    """
+    """Rooms of this package's generator; valid and test have a tenth of the training rooms each."""
 
     recipe: Recipe
     rooms: int
@@ -136,10 +133,7 @@ class Peers:
         return SeedSet(split, family)
 
     def room(self, split: str, task_id: str) -> Room:
-        """Return the seed's room; if the peer makes none, that of the next seed with a room.
-
-        Raises `BadOption` if many consecutive seeds have none.
-        """
+        """Return the room of the seed or the next that has one; `BadOption` if many have none."""
         first, states = int(task_id.rpartition("-")[2]), 0
         for tried in range(1, _SEEDS_TRIED + 1):
             seed = (first + tried - 1) % 2**32
@@ -161,7 +155,6 @@ class SeedSet(TaskSet):
     """The seeds of a split: those listed, and in valid and test any other one from 2**16 on."""
 
     def __init__(self, split: str, family: str) -> None:
-        """List the seeds of train, or the first thousand of valid or test."""
         self._family = family
         self.seeds = _TRAIN_SEEDS if split in ("train", "sample") else _OTHER_SEEDS
         listed = self.seeds[_LISTED:] if split == "test" else self.seeds
@@ -173,7 +166,6 @@ class SeedSet(TaskSet):
         return f"seed-{seed}"
 
     def __contains__(self, task_id: object) -> bool:
-        """Return whether the split plays this id."""
         if super().__contains__(task_id) or not isinstance(task_id, str):
             return super().__contains__(task_id)
         seed = task_id.removeprefix("seed-")
@@ -189,8 +181,7 @@ class SeedSet(TaskSet):
 class Levels:
     """Level files: a folder with the folders `train`, `valid` and `test`, or files alone, for test.
 
-    Task ids are `<split>/<file>/<number in the file>`. `states` are of the files as they were when
-    the source was opened: another source is opened when one has changed.
+    Task ids are `<split>/<file>/<number in the file>`; a file that changes makes another source.
     """
 
     path: Path

@@ -13,11 +13,7 @@ Tiles = NDArray[np.uint8]
 
 
 def canonical(tiles: Tiles) -> NDArray[np.bytes_]:
-    """Return for each room [R, H, W] a name that is equal for its symmetric copies only. Shape [R].
-
-    Copies are rotated or reflected (a square room has eight symmetries, others four), and
-    translated where walls leave space. A name has H * W + 2 bytes, the smallest of its copies.
-    """
+    """Return a name for each room [R, H, W] that only rotated, mirrored and moved copies share."""
     copies = [_names(_shift_to_corner(copy)) for copy in _symmetries(tiles)]
     smallest: NDArray[np.bytes_] = np.sort(np.stack(copies), axis=0)[0]
     return smallest

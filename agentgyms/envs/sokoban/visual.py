@@ -31,7 +31,6 @@ class VisualSokobanEnv(SokobanEnv):
     """
 
     def __init__(self, *, cell_pixels: int = 48, grid: bool = False, **arguments: Any) -> None:
-        """Check the arguments; see the class for their meaning."""
         self._cell_pixels = image.check_cell(cell_pixels)
         super().__init__(**arguments)
         if not isinstance(grid, bool):

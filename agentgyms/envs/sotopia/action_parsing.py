@@ -35,12 +35,10 @@ class ParseFailure:
 
 
 def parse_action(text: str) -> Act | ParseFailure:
-    """Parse an action text; no text raises.
+    """Parse an action text of `SOTOPIAEnv`, in any case; no text raises.
 
-    `speak: ...`, `act: ...` (or `action`), `nonverbal: ...` (or `non-verbal communication`),
-    `leave` and `none`, in any case, or a JSON object with `action_type`, one of these names, and
-    `argument`. Arguments of `leave` and `none` are dropped. Whitespace in an argument becomes
-    single spaces: an act is one line, so that an agent cannot forge lines of the dialogue.
+    An argument becomes one line, so that an agent cannot forge lines of the dialogue; that of
+    `leave` and `none` is dropped.
     """
     text = text.strip()
     if text.startswith("{"):
@@ -75,13 +73,11 @@ def format_action(act: Act) -> str:
 
 
 def _preview(text: str) -> str:
-    """Return the beginning of a text on one line, for errors."""
     line = " ".join(text[:40].split())
     return f'"{line}{"..." if len(text) > 40 else ""}"' if line else "an empty text"
 
 
 def _act(kind: Kind, argument: str) -> Act | ParseFailure:
-    """Return the act with its argument on one line."""
     if kind is Kind.NONE:
         return NOTHING
     if kind is Kind.LEAVE:

@@ -1,7 +1,4 @@
-"""Dialogues: acts, turns, turn order and termination.
-
-The rules are those of `sotopia` 0.1.4: `ParallelSotopiaEnv` and `RuleBasedTerminatedEvaluator`.
-"""
+"""Dialogues by the rules of `sotopia` 0.1.4: ParallelSotopiaEnv, RuleBasedTerminatedEvaluator."""
 
 from __future__ import annotations
 
@@ -78,10 +75,7 @@ class Rules:
         return (0, 1) if self.order == "simultaneous" else (number % 2,)
 
     def ending(self, dialogue: Dialogue) -> Ending:
-        """Return why the dialogue ended, `Ending.OPEN` if it has not.
-
-        Leaving in the last turn counts as `LEFT`, not as `TURN_LIMIT`.
-        """
+        """Return why the dialogue ended, else `OPEN`; leaving in the last turn counts as `LEFT`."""
         if dialogue and any(act.kind is Kind.LEAVE for _, act in dialogue[-1]):
             return Ending.LEFT
         if self._num_idle_acts(dialogue) > self.stale_turns:
@@ -89,7 +83,6 @@ class Rules:
         return Ending.TURN_LIMIT if len(dialogue) >= self.max_turns else Ending.OPEN
 
     def _num_idle_acts(self, dialogue: Dialogue) -> int:
-        """Return the number of `none` acts at the end of the dialogue."""
         idle = 0
         for turn in reversed(dialogue):
             acts = dict(turn)

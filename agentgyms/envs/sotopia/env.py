@@ -148,14 +148,7 @@ class SOTOPIAEnv(TextEnv):
         success_threshold: float = 6,
         **common: Any,
     ) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid, or two arguments conflict.
-            DataMissing: The official data is missing.
-            DataCorrupt: The official data is damaged.
-            DependencyNotInstalled: A model takes part, and the extra `sotopia` is missing.
-        """
+        """Check the arguments; raise `BadOption`, a `DataError` or `DependencyNotInstalled`."""
         self._rules = options.check_rules(
             order, max_dialogue_turns, stale_turns, masked_turns_count
         )
@@ -196,10 +189,7 @@ class SOTOPIAEnv(TextEnv):
         return self._source.load()
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Start the dialogue; a partner at seat 0 acts first.
-
-        Raises `EnvUnavailable` if the partner does not respond.
-        """
+        """Start, a partner at seat 0 first; raise `EnvUnavailable` if it does not respond."""
         simulator = self._new_simulator(task, int(rng.integers(_SEED_RANGE)))
         self._state = simulator.begin()
         self._simulator = simulator
@@ -210,11 +200,7 @@ class SOTOPIAEnv(TextEnv):
         return render.goal(self._simulator.encounter, self._simulator.encounter.seat)
 
     def act(self, action: str) -> Outcome:
-        """Apply the agent's action and the partner's acts that follow.
-
-        Raises `EnvUnavailable` if the partner does not respond. The state is then unchanged: the
-        same action may be retried.
-        """
+        """Apply the action and the partner's acts; after an `EnvUnavailable` it may be retried."""
         simulator, read = self._simulator, action_parsing.parse_action(action)
         if isinstance(read, action_parsing.ParseFailure):
             self._state = simulator.step(self._state, NOTHING, read.reason, malformed=True)
@@ -316,7 +302,6 @@ class SOTOPIAEnv(TextEnv):
         )
 
     def _observation(self, seat: int) -> str:
-        """Return the observation of a seat: everything since its last turn."""
         encounter, dialogue = self._simulator.encounter, self._state.dialogue
         first = self._simulator.first_unread(self._state, seat)
         feedback = self._state.feedback_texts[seat]

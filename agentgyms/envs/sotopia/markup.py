@@ -1,7 +1,6 @@
 """Mark-up in scenarios, goals and biographies: which parts of a text a viewer sees.
 
-A text is parsed in three ways, the first that succeeds counts, as in `sotopia` 0.1.4: as XML, as
-XML inside `<root>`, and last by a lenient parser that keeps each `&` and skips errors.
+As in `sotopia` 0.1.4, a text is parsed as XML, else inside `<root>`, else by a lenient parser.
 Difference: no text is lost after `]]>`, nor below hundreds of nested tags.
 """
 
@@ -30,10 +29,7 @@ _SKIPPED: Final = re.compile(
 
 
 def visible_text(text: str, viewer: int | None) -> str:
-    """Return the part of a text that a seat sees, or the environment (None), which sees everything.
-
-    Parts of mark-up may have an attribute `viewer`, such as `agent_0`.
-    """
+    """Return what a seat sees of a text, None all; tags may have `viewer`, such as `agent_0`."""
     if not text:
         return ""
     root = _read(text)
@@ -84,9 +80,8 @@ def _lenient(text: str) -> Element:
 class _LenientParser:
     """Parses a text and continues after errors.
 
-    Any end tag closes the innermost element; text after the end of the outermost one is ignored.
-    A `<` that starts no tag is dropped, and so are characters that XML does not allow and, after
-    the first error, each `&`.
+    Any end tag closes the innermost element; text after the outermost one is ignored. A `<` that
+    starts no tag, characters that XML forbids and, after the first error, each `&` are dropped.
     """
 
     def __init__(self, text: str) -> None:
@@ -97,7 +92,6 @@ class _LenientParser:
         self.well_formed = True  # no error yet
 
     def advance(self) -> None:
-        """Parse the next tag, comment or plain text."""
         if plain := _PLAIN.match(self.text, self.at):
             self._add(plain[0])
             self.at = plain.end()

@@ -81,7 +81,6 @@ class Participants:
 
 
 def _check_choice(role: str, value: Any, source: str) -> Any:
-    """Return the argument, or the default of the source for None."""
     if value is None and source == "generated":
         return DEFAULTS[role]
     names = " or ".join(f'"{name}"' for name in OFFLINE[role])

@@ -1,8 +1,7 @@
-"""Texts for each viewer: the context, the turns, and the histories of agents and judge.
+"""Texts for each viewer: those of `sotopia` 0.1.4, byte by byte.
 
-The texts are those of `sotopia` 0.1.4, byte by byte. Differences: acts are plain text, where the
-package parses them as XML; and the judge sees every act except `none`, where the package drops each
-text that contains "did nothing", so that an agent can hide an utterance from its judge.
+Differences: acts are plain text, not XML; and the judge sees every act except `none`, where the
+package drops each text that contains "did nothing".
 """
 
 from __future__ import annotations
@@ -18,11 +17,7 @@ _GENDERS: Final = {"Man": "male", "Woman": "female", "Nonbinary": "nonbinary"}
 
 
 def context(encounter: Encounter, viewer: int | None) -> str:
-    """Return the situation, the people and their goals as a seat sees them, or (None) the judge.
-
-    A seat does not see the other seat's goal, and only those parts of the other profile that the
-    relationship allows.
-    """
+    """Return the context for a seat, without what is hidden from it, or (None) for the judge."""
     names = [person.name for person in encounter.people]
     lines = [
         "Here is the context of this interaction:",

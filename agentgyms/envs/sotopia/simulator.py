@@ -12,11 +12,10 @@ from agentgyms.models.usage import NO_USAGE, Usage
 
 @dataclass(frozen=True, slots=True)
 class DialogueState:
-    """The state of an episode.
+    """The state of an episode; `verdict` is None until it is over.
 
     `pending` is, in self-chat and simultaneous order, seat 0's act until seat 1 has acted.
-    `feedback_texts` say for each seat why its last text had no effect, else "". `verdict` is None
-    until the episode is over.
+    `feedback_texts` say for each seat why its last text had no effect, else "".
     """
 
     dialogue: tuple[Turn, ...] = ()
@@ -51,9 +50,8 @@ class DialogueSimulator:
     ) -> DialogueState:
         """Return the state after the caller's act, the partner's acts and, at the end, the verdict.
 
-        If the partner's first act ended the dialogue, the caller's act is dropped. A malformed text
-        is the act `NOTHING`; `feedback` says to the seat why its text has no effect, else "". After
-        an `EnvUnavailable`, `state` is still valid.
+        The act is dropped if the partner's first one ended the dialogue; `feedback` says why the
+        seat's text has no effect. After an `EnvUnavailable`, `state` is still valid.
         """
         seat = self.acting(state)
         own = seat == self.encounter.seat
@@ -87,10 +85,7 @@ class DialogueSimulator:
         return 1 if state.pending is not None else self.rules.acting(len(state.dialogue))[0]
 
     def first_unread(self, state: DialogueState, seat: int) -> int | None:
-        """Return the turn in which a seat last acted: the first one it has not read.
-
-        None if the seat has not acted: it has not read the context either.
-        """
+        """Return the turn in which a seat last acted, the first it has not read; else None."""
         for number in range(len(state.dialogue) - 1, -1, -1):
             if any(actor == seat for actor, _ in state.dialogue[number]):
                 return number
@@ -100,7 +95,6 @@ class DialogueSimulator:
         return self.partner is None or seat == self.encounter.seat
 
     def _with_act(self, state: DialogueState, act: Act) -> DialogueState:
-        """Return the state after the caller's act; in simultaneous order after both acts."""
         if self.rules.order != "simultaneous":
             return _with_turn(state, ((self.acting(state), act),))
         if self.partner is not None:
@@ -113,7 +107,6 @@ class DialogueSimulator:
         return _with_turn(replace(state, pending=None), ((0, state.pending), (1, act)))
 
     def _with_partner_turns(self, state: DialogueState) -> DialogueState:
-        """Return the state after the turns in which only the partner acts."""
         seat = 1 - self.encounter.seat
         while self.partner is not None and self.ending(state) is Ending.OPEN:
             if self.rules.acting(len(state.dialogue)) != (seat,):

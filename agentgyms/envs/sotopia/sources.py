@@ -35,10 +35,7 @@ class EncounterSource(NamedTuple):
 def open_source(
     source: str, split: str, data_path: str | os.PathLike[str] | None
 ) -> EncounterSource:
-    """Open the encounters that an environment's arguments name.
-
-    `data_path` is a folder or archive with SOTOPIA's profiles, instead of the imported ones.
-    """
+    """Open a source's encounters; `data_path` has profiles in place of the imported ones."""
     if source == "generated":
         from agentgyms.envs.sotopia.generated import scenarios
 

@@ -32,11 +32,7 @@ def read_seed(value: Any) -> int:
 
 
 def read(value: Any, simulator: DialogueSimulator) -> DialogueState:
-    """Return the state in a value that `write` returned.
-
-    Raises `LookupError`, `TypeError` or `ValueError` if it is not a state of this episode in which
-    the caller acts, or its end.
-    """
+    """Return the state; raise `LookupError`, `TypeError` or `ValueError` if it is not valid."""
     pending, verdict = value["pending"], value["verdict"]
     state = DialogueState(
         dialogue=tuple(_read_turn(turn) for turn in value["dialogue"]),

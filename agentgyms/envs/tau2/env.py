@@ -124,14 +124,7 @@ class Tau2Env(TextEnv):
         customer: Any = options.SCRIPTED,
         **common: Any,
     ) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid, or the domain cannot be played.
-            DataMissing: There is no data of an official domain.
-            DataCorrupt: It is damaged.
-            DependencyNotInstalled: A model is the customer, and the extra `sotopia` is missing.
-        """
+        """Check the arguments; raise `BadOption`, a `DataError` or `DependencyNotInstalled`."""
         official = options.check_domain(domain, source)
         if official and common.get("max_turns") is None:
             common["max_turns"] = _OFFICIAL_TURNS
@@ -152,7 +145,6 @@ class Tau2Env(TextEnv):
         self.data_version, self.parties = self._game.version, {"partner": self._game.customer}
 
     def _open_model(self, domain: str, path: str | None, customer: Any) -> ModelCustomer | None:
-        """Return the customer if it is a model."""
         options.check_customer(domain, customer)
         if customer == options.SCRIPTED:
             self._arguments.pop("customer", None)  # the same environment, and the same snapshots
@@ -184,10 +176,7 @@ class Tau2Env(TextEnv):
         return self._game.tasks(self.split, self._families)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Start with the policy and the customer's first words; episodes are deterministic.
-
-        Raises `EnvUnavailable` if a model does not respond.
-        """
+        """Start with policy and first words; raise `EnvUnavailable` if a model does not respond."""
         return self._game.begin(task, rng)
 
     def goal(self, task: Task) -> str:
@@ -195,10 +184,7 @@ class Tau2Env(TextEnv):
         return "serve the customer as the policy says"
 
     def act(self, action: str) -> Outcome:
-        """Say something to the customer, or make a call.
-
-        Raises `EnvUnavailable` if a model does not respond. The state is then unchanged.
-        """
+        """Say something, or make a call; after an `EnvUnavailable` the state is unchanged."""
         return self._game.act(action)
 
     def save(self) -> Any:

@@ -138,11 +138,7 @@ class WebShopEnv(TextEnv):
     ) -> None:
         """Check the arguments; see the class for their meaning.
 
-        Raises:
-            BadOption: An argument has an invalid value, or two contradict each other.
-            DataMissing: The official catalogue or spaCy's model is missing.
-            DataCorrupt: The catalogue is damaged.
-            DependencyNotInstalled: `nouns` needs spaCy, which is not installed.
+        Raises `BadOption`, `DataMissing`, `DataCorrupt`, or `DependencyNotInstalled` without spaCy.
         """
         super().__init__(**common)
         _check_one_of("observation_mode", observation_mode, OBSERVATION_MODES)

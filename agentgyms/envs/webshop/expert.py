@@ -27,10 +27,7 @@ _LONGEST_QUERY: Final = 2000
 def best(session: ShopSession) -> str:
     """Return the next action towards buying the goal's product with its options.
 
-    The expert searches with words of the instruction, or else of the title, that find the product;
-    goes to its page in the fewest clicks; chooses the missing options; and buys. It skips an option
-    that the product does not have or that cannot be clicked (with `compat` and in the official
-    catalogue): the purchase then scores less than 1.
+    An option that cannot be clicked (with `compat`, or official) is skipped: the score is below 1.
     """
     rules, state = session.rules, session.state
     if state.asin != rules.goal.asin or state.page == "done":
@@ -41,11 +38,7 @@ def best(session: ShopSession) -> str:
 
 
 def queries(rules: Rules) -> Iterator[tuple[str, ...]]:
-    """Yield groups of queries; the expert uses the first group that finds the product.
-
-    First come words of the instruction, alone and with the fine category; then the title; then the
-    product's whole indexed text without its options.
-    """
+    """Yield groups of queries; the expert uses the first group that finds the product."""
     goal = rules.goal
     goal_words = f"{' '.join(goal.attributes)} {goal.query} {' '.join(goal.option_values)}"
     yield _as_query(_BOUND.sub("", goal.instruction_text)), _as_query(goal_words)
@@ -55,7 +48,6 @@ def queries(rules: Rules) -> Iterator[tuple[str, ...]]:
 
 
 def _approach(rules: Rules, state: PageState) -> str:
-    """Return the next action towards the product's page."""
     query, fresh = _best_query(rules)
     here = _page_in(rules, state)
     if here is None or state.page in ("index", "done"):
@@ -69,10 +61,7 @@ def _approach(rules: Rules, state: PageState) -> str:
 
 
 def _best_query(rules: Rules) -> tuple[str, int | None]:
-    """Return the query that shows the product on the earliest page, and that page.
-
-    They are the title and None if no query finds the product.
-    """
+    """Return the query that shows the product earliest, and the page; title and None if none."""
     for group in queries(rules):
         pages = {}
         for query in filter(None, group):

@@ -25,7 +25,6 @@ class Shop:
     """The data that all episodes share; immutable and thread-safe."""
 
     def __init__(self, catalogue: Catalogue, goals: GoalList, nouns: NounExtractor) -> None:
-        """Store the parts; the last products and searches are cached."""
         self.catalogue, self.goals, self.nouns = catalogue, goals, nouns
         self._product = lru_cache(_CACHED_PRODUCTS)(catalogue.__getitem__)
         self._search = lru_cache(_CACHED_SEARCHES)(self._search_uncached)
@@ -72,7 +71,6 @@ class Shop:
 
     @cached_property
     def _positions_by_field(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """The positions by category and by fine category; made in one pass over the catalogue."""
         positions: dict[str, dict[str, list[int]]] = {"category": {}, "query": {}}
         for position in range(len(self.catalogue)):
             product = self.catalogue[position]

@@ -49,11 +49,7 @@ def open_shop(
     goal_seed: int = 233,
     nouns: str = "builtin",
 ) -> OpenedShop:
-    """Return the shop of an environment's arguments; environments of a process share it.
-
-    An official catalogue is opened and checked at once; the generated one is made when it is first
-    needed. `WebShopEnv` gives the arguments' meaning and the errors.
-    """
+    """Return the shared shop of `WebShopEnv`'s arguments; an official one is checked at once."""
     if source not in SOURCES:
         raise BadOption(f"source {source!r} is unknown: expected one of {', '.join(SOURCES)}")
     check_kind(goals)

@@ -1,7 +1,4 @@
-"""The table of exceptions and wire error codes, used by server and client.
-
-An exception of an environment on a server is raised at the client with the same class and text.
-"""
+"""The table of error codes, by which a client raises the server's exception, class and text."""
 
 from __future__ import annotations
 
@@ -126,10 +123,7 @@ NO_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def code_of(error: BaseException) -> str:
-    """Return the code of an environment's exception; `internal` for an unknown class.
-
-    An error that a lack of files led to is `overloaded`, whatever its class.
-    """
+    """Return the code of an exception: `overloaded` if files ran out, `internal` if unknown."""
     reason: BaseException | None = error
     while reason is not None:
         if isinstance(reason, OSError) and reason.errno in NO_FILES:
@@ -150,10 +144,7 @@ def body(code: str, message: str) -> dict[str, Any]:
 
 
 def exception(code: str, message: str, status: int = 0) -> Exception:
-    """Return the exception for an error on the wire.
-
-    For an unknown code the HTTP status decides.
-    """
+    """Return the exception for an error on the wire; for an unknown code `status` decides."""
     if code in CODES:
         return CODES[code].raises(message)
     if 400 <= status < 500:

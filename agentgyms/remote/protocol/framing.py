@@ -1,8 +1,4 @@
-"""The protocol between client and server: its version, and messages to JSON and back.
-
-A request with an unknown field, a missing field or a wrong type is rejected with a message that
-names the field. Floats that JSON cannot represent become null.
-"""
+"""The protocol's version, and its messages to JSON and back; floats that JSON lacks become null."""
 
 from __future__ import annotations
 
@@ -42,10 +38,7 @@ _LAST_LATIN_1: Final = "\xff"
 
 
 def check_token(token: Any) -> str:
-    """Return a bearer token without surrounding white space; "" means no token.
-
-    Raises `BadOption`, without the token in it, if it cannot be the value of an HTTP header.
-    """
+    """Return a stripped token, "" for none; `BadOption`, without it, if no header can have it."""
     if not isinstance(token, str):
         raise BadOption(f"a token is a string, got {type(token).__name__}")
     secret = token.strip()
@@ -67,11 +60,7 @@ M = TypeVar("M", bound=_Message)
 
 
 def read(kind: type[M], value: Any, what: str) -> M:
-    """Parse a message from the JSON value `value`; `what` names it in errors.
-
-    Raises:
-        BadRequest: A field is missing, unknown or has the wrong type.
-    """
+    """Parse a message, called `what` in the `BadRequest` for a missing, unknown or wrong field."""
     known = _fields(kind)
     for name in value if isinstance(value, dict) else ():
         if name not in known:
@@ -81,10 +70,7 @@ def read(kind: type[M], value: Any, what: str) -> M:
 
 
 def read_reply(kind: type[M], value: Any, what: str) -> M:
-    """Parse a server's reply; unknown fields of a newer server are ignored.
-
-    Raises `BadRequest` if a field is missing or has the wrong type.
-    """
+    """Parse a reply, unknown fields ignored; `BadRequest` for a missing or wrong field."""
     if not isinstance(value, dict):
         raise BadRequest(f"the {what} must be a JSON object, got {_json_type(value)}")
     found = {}
@@ -142,10 +128,7 @@ def describe(env: Any) -> dict[str, Any]:
 
 
 def read_tools(env_id: str, description: Description) -> Tools:
-    """Return the tools of a server's environment; `ANY_ACTION` if an older server tells none.
-
-    Raises `BadRequest` if they are damaged.
-    """
+    """Return an environment's tools, `ANY_ACTION` of an old server; `BadRequest` if damaged."""
     if description.tools in ([], ANY_ACTION.plain):
         return ANY_ACTION
     try:
@@ -155,11 +138,7 @@ def read_tools(env_id: str, description: Description) -> Tools:
 
 
 def write_space(space: Space[Any]) -> dict[str, Any]:
-    """Return a space as a JSON value.
-
-    Raises `TypeError` unless it is a text, an image (uint8 [H, W, 3], any colour) or a dictionary
-    of them.
-    """
+    """Return a space of texts and images (uint8 [H, W, 3], any colour) as JSON, or `TypeError`."""
     if isinstance(space, UnicodeText):
         return {"type": "UnicodeText", "max_length": space.max_length}
     if isinstance(space, Box) and _holds_any_image(space):
@@ -202,10 +181,7 @@ def read_space(value: Any) -> Space[Any]:
 
 
 def read_tasks(message: Tasks) -> list[Task]:
-    """Return the tasks in a message.
-
-    Raises `BadRequest` if a task is not a pair of strings, or the total is no possible length.
-    """
+    """Return a message's tasks; `BadRequest` if one is no pair of strings, or `total` is wrong."""
     if not 0 <= message.total <= MAX_OFFSET:
         raise BadRequest(f"total must be from 0 to {MAX_OFFSET}, got {message.total!r:.80}")
     for pair in message.tasks:
@@ -224,7 +200,6 @@ class _Field(NamedTuple):
 
 @cache
 def _fields(kind: type[Any]) -> dict[str, _Field]:
-    """Return the fields of a message."""
     hints = get_type_hints(kind)
     return {
         f.name: _Field(

@@ -101,11 +101,7 @@ _PARAMETERS: Final = {
 
 @cache
 def document_text(*, asks_for_token: bool = True) -> str:
-    """Return the document as JSON; it is built at the first call.
-
-    If a server has no token, the document names no way to authenticate, so that generated clients
-    need none.
-    """
+    """Return the document as JSON, built once; without a token it names no way to authenticate."""
     return serialization.dumps(document() if asks_for_token else _without_security(document()))
 
 
@@ -209,7 +205,6 @@ def _body(operation: Operation, kind: type[Any]) -> dict[str, Any]:
 
 
 def _item_name(operation: Operation) -> str:
-    """Return the name of the schema of a batch's items."""
     return operation.name.removeprefix("batch") + "Item"
 
 

@@ -25,10 +25,7 @@ def reference(name: str) -> Schema:
 
 
 def object_of(properties: Mapping[str, Schema], required: Iterable[str] | None = None) -> Schema:
-    """Return the schema of an object with these properties alone.
-
-    `required` None means all of them.
-    """
+    """Return the schema of an object with these properties alone, by default all required."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -38,10 +35,7 @@ def object_of(properties: Mapping[str, Schema], required: Iterable[str] | None =
 
 
 def properties_of(kind: type[Any]) -> dict[str, Schema]:
-    """Return the schema of each field of a class, with its description and its default.
-
-    It is a dataclass or a `TypedDict`, with the fields' meaning under `Attributes:`.
-    """
+    """Return each field's schema of a dataclass or `TypedDict`, described under `Attributes:`."""
     _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
     meaning = {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(text)}
     found = {}
@@ -60,9 +54,7 @@ def request_of(kind: type[Any]) -> Schema:
 
 
 def schema_of(hint: Any) -> Schema:
-    """Return the schema of the JSON values that a field's type stands for.
-
-    `TypeError` if it has none.
+    """Return the schema of the JSON values of a field's type; `TypeError` if it has none.
 
     `Annotated` adds keywords of JSON Schema as a dictionary, or replaces the schema by a named one:
     a class stands for its name, a string for itself.

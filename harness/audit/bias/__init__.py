@@ -1,9 +1,6 @@
 """The bias laboratory: estimators against the exact policy gradient of small worlds.
 
-A world's tasks are enumerated (`agentgyms.exact`), so that the gradient of a softmax policy, with a
-logit for each state and action, is known without an error. `sampling` plays episodes, and `measure`
-compares the gradients by an estimator's advantages with it: their mean, which is off if the
-estimator is biased, and their noise.
+The policy is a softmax with a logit for each state and action; tasks are enumerated exactly.
 """
 
 from __future__ import annotations

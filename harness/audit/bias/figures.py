@@ -1,8 +1,4 @@
-"""Bias and noise of gradients against the exact one.
-
-A method's scale changes the length of a step alone, so two parts of a bias are told apart: the
-scale, and what is off the direction of the exact gradient.
-"""
+"""Bias and noise of gradients against the exact one: the scale, and what is off its direction."""
 
 from __future__ import annotations
 
@@ -23,13 +19,12 @@ UNBIASED, SCALED, BIASED, NOTHING = "unbiased", "scaled", "biased", "no gradient
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """What a method's gradient is, compared with the exact one g.
+    """A method's mean gradient, compared with the exact one g.
 
     Attributes:
         scale: The mean gradient along g, as a share of g: c.
-        scale_error: The standard error of c.
-        off: The part of the mean gradient that is orthogonal to g, as a share of c g; 0 if the
-            noise hides it. It, `unseen` and `noise` are nan where c is not told from 0.
+        off: The mean gradient's part orthogonal to g, as a share of c g; 0 if the noise hides it.
+            It, `unseen` and `noise` are nan where c is not told from 0.
         unseen: The share that the noise alone would show on average.
         score: The standard errors by which that part differs from none.
         noise: The deviation of one step's gradient, as a share of c g.
@@ -53,13 +48,10 @@ class Bias:
 
 
 def bias_of(gradients: Floats, control: Floats, exact: Floats) -> Bias:
-    """Return the bias of gradients of steps.
+    """Return the bias of gradients of steps, shape [M, D] with M at least 8, against `exact` [D].
 
-    Args:
-        gradients: The gradient of each step. Shape [M, D], M at least 8.
-        control: Gradients of the same steps whose mean is `exact`; what they miss it by is taken
-            off. Shape [M, D].
-        exact: The exact gradient, not zero. Shape [D].
+    `control` has gradients of the same steps with the mean `exact`; what they miss it by is taken
+    off.
     """
     length = _dot(exact, exact)
     if length <= 0 or len(gradients) < 8:

@@ -33,16 +33,7 @@ _SEPARATELY: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An estimator on a world.
-
-    Attributes:
-        world: The world's name.
-        length: The most turns of an episode.
-        size: The episodes of a group.
-        name: The estimator's name, with its settings.
-        steps: The steps that were drawn.
-        bias: The bias and the noise.
-    """
+    """The estimator `name` on a world of at most `length` turns, with groups of `size` episodes."""
 
     world: str
     length: int
@@ -66,6 +57,7 @@ def measure(
     """Measure estimators on equal episodes; equal arguments give equal digits.
 
     Returns what is found about each estimator, and the columns that others lack on this world.
+    Raises `ConfigError` if a number is out of its range, or the gradient is zero.
 
     Args:
         world: The world.
@@ -73,13 +65,10 @@ def measure(
         size: The episodes of a group, at least 2.
         steps: The steps to draw, at least 8.
         groups: The groups of a step, shared among the tasks.
-        objective: The return whose gradient is sought. With `environment` the table has the
-            rewards of turns in `process_reward`, for estimators that read it, and else in `reward`.
+        objective: The return whose gradient is sought. With `environment` the table has the rewards
+            of turns in `process_reward`, for estimators that read it, and else in `reward`.
         continuations: The continuations of each `state_value`.
         seed: The seed of the episodes.
-
-    Raises:
-        ConfigError: A number is out of its range, or the gradient is zero.
     """
     per_task, rest = divmod(groups, len(world.tasks))
     if size < 2 or steps < 8 or per_task < 1 or rest:

@@ -19,10 +19,9 @@ REWARD_SCALE: Final = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Steps of training, each with equally many groups of each task. N turns, M steps, D logits.
+    """Steps of training with equally many groups of each task; `turns` is rewarded by success.
 
-    `turns` has success as its reward. `places` are numbers of the world's logits: that of the
-    action of each turn, and the first one of its state.
+    For N turns, M steps and D logits; `places` numbers each action's logit and its state's first.
     """
 
     world: World
@@ -74,9 +73,8 @@ def draw(
 ) -> Drawn:
     """Play steps of `groups` groups of `size` episodes for each task.
 
-    The table's columns are those of training where they are known exactly: `value`, `entropy`,
-    `energy`, `length` (1), and for success `state_value`, the mean of so many continuations, and
-    `hindsight`.
+    The columns `value`, `entropy`, `energy` and `length` (1) are exact. For success the table has
+    `state_value`, the mean of so many continuations, and `hindsight`, too.
     """
     parts = [
         _play(task, number, (steps, groups, size), rng, objective, continuations)

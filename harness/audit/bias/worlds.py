@@ -64,15 +64,13 @@ class World:
 class Chain:
     """Work raises a level by chance and may lose it; the level at the end is the chance to succeed.
 
-    A `work` adds 1 to the level with probability `rise`, and with probability 0.15 loses it all.
-    An episode has at most `length` turns. The other action is `stop`, which ends the episode, if
-    the policy decides about its end, and else `wait`, which changes nothing. A turn that is not the
-    last one is rewarded with the change of the level over `length`, the last one with 1 for
-    success. Keys name the level alone, as those of environments do not count turns.
+    `work` adds 1 with probability `rise`, and with 0.15 loses all. The other action is `stop`,
+    which ends the episode, if the policy decides about its end, and else `wait`. A turn's reward is
+    the level's change over `length`, the last one's 1 for success. Keys name the level alone, as
+    those of environments do not count turns.
     """
 
     def __init__(self, length: int, rise: float, *, stops: bool) -> None:
-        """Stand before the first turn."""
         self.max_turns = self.turns_left = length
         self.position = (0, 0)  # turns taken, level
         self._rise, self._other = rise, "stop" if stops else "wait"
@@ -145,10 +143,9 @@ LENGTHS: Final = {name: length for name, (_, length) in _MAKERS.items()}
 
 
 def make(name: str, length: int = 0, seed: int = 0) -> World:
-    """Return a world whose episodes have at most `length` turns, with a policy drawn by the seed.
+    """Return a world of at most `length` turns (0: as in `LENGTHS`), its policy drawn by the seed.
 
-    0 turns are those of `LENGTHS`. The policy prefers the optimal actions. Raises `ConfigError` for
-    an unknown name, or fewer than 2 turns.
+    It prefers optimal actions. Raises `ConfigError` for an unknown name or fewer than 2 turns.
     """
     if name not in _MAKERS:
         raise ConfigError(unknown("world", name, NAMES))

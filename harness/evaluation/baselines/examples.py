@@ -30,8 +30,6 @@ _LONGEST_OBSERVATION: Final = 800
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """A solved episode."""
-
     task: Task
     text: str
 
@@ -39,13 +37,11 @@ class _Example:
 def gather(config: EvaluationConfig, style: prompts.PromptStyle) -> tuple[str, ...]:
     """Return `config.agent.examples` worked examples as text; equal arguments give equal examples.
 
-    An example is an episode of the split `train` in which the expert `best` succeeds: observations,
-    shortened, and actions of the learner's seat in the style's format, without thoughts. No example
-    is a task of the evaluated split. Four times as many tasks as examples, spread over the split,
-    are played; the examples are taken from their families in turn, the shortest episodes first.
-
-    Raises `ConfigError` if the environment has no expert or no split `train`, all its tasks are
-    evaluated, the style shows images, or the expert does not solve enough tasks.
+    They are episodes of unevaluated tasks of `train` that the expert `best` solves: shortened
+    observations, and actions of the learner's seat without thoughts. Families take turns, the
+    shortest episodes first. Raises `ConfigError` if the environment has no expert or no split
+    `train`, all its tasks are evaluated, the style shows images, or the expert solves too few
+    tasks.
     """
     wanted = config.agent.examples
     if not wanted:
@@ -72,7 +68,6 @@ def gather(config: EvaluationConfig, style: prompts.PromptStyle) -> tuple[str, .
 
 
 def _open(config: EvaluationConfig, split: str) -> GroupEnv:
-    """Return one environment of a split, made with `oracle=True`, as a group to close."""
     limit = {} if config.env.max_turns is None else {"max_turns": config.env.max_turns}
     settings = {**config.env.kwargs, **limit, "split": split, "oracle": True}
     try:
@@ -122,7 +117,6 @@ def _solved(env: TextEnv, task: Task, style: prompts.PromptStyle, index: int) ->
 
 
 def _one_family_in_turn(examples: Sequence[_Example]) -> list[_Example]:
-    """Return the examples, one of each family in turn, short ones first."""
     families: dict[str, list[_Example]] = {}
     for example in sorted(examples, key=lambda e: (len(e.text), e.task.task_id)):
         families.setdefault(example.task.family, []).append(example)

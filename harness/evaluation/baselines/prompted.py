@@ -32,12 +32,11 @@ _T = TypeVar("_T")
 
 
 class Baseline:
-    """The agent of a resolved configuration.
+    """The agent of a resolved configuration; raises `ConfigError` for an unknown prompt style.
 
     Direct, ReAct and trained policies differ only in style, context and window. Reflexion also
     reflects on failed trials, at most `trials` times; best-of-n and mcts have a `searcher`.
-    `prompt_versions` has the hash of each used template, by its name. `completer` is None for the
-    backends `expert` and `random`. Raises `ConfigError` for an unknown prompt style.
+    `prompt_versions` has each used template's hash. `completer` is None for `expert` and `random`.
     """
 
     def __init__(
@@ -76,10 +75,7 @@ class Baseline:
         self.prompt_versions = {self._style.name: self._style.version, **versions}
 
     def actor(self, reflections: Sequence[str] = ()) -> Actor:
-        """Return the actor of a trial; `reflections` are those on earlier trials, oldest first.
-
-        The last `agent.memory` of them stand before the prompt.
-        """
+        """Return a trial's actor, shown the last `agent.memory` of `reflections` (oldest first)."""
         return self._actor(self._agent_of(self._completer, reflections))
 
     def _agent_of(self, completer: Completer | None, reflections: Sequence[str] = ()) -> Agent:
@@ -132,9 +128,8 @@ class Baseline:
     async def reflect(self, rollout: Rollout, reflections: Sequence[str], seed: int) -> Reflection:
         """Return the agent's reflection on a failed trial; `reflections` as for `actor`.
 
-        Raises `ModelUnavailable` if the model does not answer (the task's outcome is unknown),
-        `ContextOverflow` if the shortest prompt is too long, `ConfigError` if this agent does not
-        reflect.
+        Raises `ModelUnavailable` without an answer, `ContextOverflow` if the shortest prompt is too
+        long, `ConfigError` if this agent does not reflect.
         """
         if self._reflector is None:
             raise ConfigError(f"the agent {self._agent.kind!r} does not reflect")
@@ -157,8 +152,6 @@ def _required(value: _T | None, key: str) -> _T:
 
 
 class _NoModel:
-    """The completer of actors that call no model."""
-
     async def complete(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Any:
         raise AssertionError("the expert and the random actor call no model")
 
@@ -180,10 +173,7 @@ class ExpertActor:
 
 
 class RandomActor:
-    """Plays legal actions uniformly at random through an agent's prompts and parsing.
-
-    Open arguments are filled with the goal; if no action can be listed, the action is the goal.
-    """
+    """Plays random legal actions; the goal fills open arguments, and is played if none is known."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

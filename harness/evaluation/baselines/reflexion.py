@@ -1,9 +1,8 @@
 """Verbal reflection on a failed trial, for the prompts of the next one.
 
-Reference: Shinn et al. 2023, arXiv:2303.11366: the agent reads its failed trial and writes what to
-do differently; the last 1 to 3 reflections are in the prompts of later trials.
-Departs from it: our templates have no worked examples of reflections, and the environment decides
-whether a trial failed, not a heuristic on repeated actions.
+Reference: Shinn et al. 2023, arXiv:2303.11366: later prompts have the last 1 to 3 reflections.
+Departs from it: our templates have no examples of reflections, and the environment decides whether
+a trial failed.
 """
 
 from __future__ import annotations
@@ -49,11 +48,10 @@ class Reflection:
 
 
 class Reflector:
-    """Asks a model for its errors in a trial; the prompt has the trial's texts, but no images.
+    """Asks a model for its errors in a trial, by texts without images; empty without a completer.
 
-    Without a completer every reflection is empty. `max_prompt` limits the prompt's characters: the
-    oldest turns are left out first, then the oldest reflections, then the middle of observations,
-    as in `harness.rollouts.agent`; the last turn stays.
+    `max_prompt` limits the prompt's characters: the oldest turns are left out first, then the
+    oldest reflections, then the middle of observations; the last turn stays.
     """
 
     def __init__(
@@ -70,11 +68,9 @@ class Reflector:
         self._max_prompt = min(max_prompt or LONGEST_PROMPT, LONGEST_PROMPT)
 
     async def reflect(self, rollout: Rollout, reflections: Sequence[str], seed: int) -> Reflection:
-        """Return the model's reflection on a failed trial with at least one turn.
+        """Return the reflection on a failed trial; the prompt's limit is halved until it fits.
 
-        The limit of the prompt is halved until the prompt fits into the model's context. Raises
-        `ModelUnavailable` if the model does not answer, `ContextOverflow` if the shortest prompt is
-        too long.
+        Raises `ModelUnavailable`, or `ContextOverflow` if the shortest prompt is too long.
         """
         limit = self._max_prompt
         while True:
@@ -101,12 +97,10 @@ class Reflector:
 
 
 def _observations(rollout: Rollout) -> list[str]:
-    """Return the observation before each turn and the one after the last turn."""
     return [turn.observation for turn in rollout.turns] + [rollout.turns[-1].next_observation]
 
 
 def _fields(rollout: Rollout, reflections: Sequence[str], cuts: Cuts) -> dict[str, Any]:
-    """Return the fields of the template."""
     length = _LONGEST_OBSERVATION if cuts.observation is None else cuts.observation
     *seen, last = [truncation.cut_middle(text, length) for text in _observations(rollout)]
     turns = [

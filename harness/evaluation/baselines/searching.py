@@ -29,10 +29,7 @@ Parts = Callable[[Budget], tuple[Proposals, StateValue]]
 
 
 class BestOf:
-    """Plays several episodes of a task and keeps one.
-
-    The first is that of an agent without search.
-    """
+    """Plays several episodes of a task and keeps one; the first is an agent's without search."""
 
     def __init__(self, search: SearchConfig) -> None:
         assert search.select is not None
@@ -41,11 +38,10 @@ class BestOf:
     async def play(
         self, play_one: PlayOne, draws: int, unit_seed: int
     ) -> tuple[Rollout, dict[str, Any]]:
-        """Return the chosen episode, and the cost of the search beside it.
+        """Return the chosen episode, maybe with an error, and the cost of the search beside it.
 
-        `draws` is the seed of the search's draws, `unit_seed` one of the evaluation's seeds. The
-        cost has `steps`, `tokens` and `calls`, and the search's figures. The episode may have an
-        error.
+        `draws` is the seed of the search's draws, `unit_seed` one of the evaluation's. The cost has
+        `steps`, `tokens` and `calls`, and the search's figures.
         """
         played: list[Rollout] = []
         for number in range(self._count):

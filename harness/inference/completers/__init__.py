@@ -1,10 +1,4 @@
-"""Completers: messages in, text out, with token ids and log-probabilities where they are known.
-
-`hf.py` and `vllm.py` generate in this process; `hf.py` can keep what it has read
-(`kept_prefixes.py`). `vllm_servers.py` sends requests to vLLM servers that follow the policy in
-training, `openai.py` to servers with OpenAI's chat API. `scripted.py` answers with a function.
-`local_answers.py` makes the answers of local policies.
-"""
+"""Completers: messages in, text out, with token ids and log-probabilities where they are known."""
 
 from __future__ import annotations
 

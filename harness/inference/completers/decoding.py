@@ -1,7 +1,4 @@
-"""A batch of sequences that are being generated, with their key-value cache.
-
-Sequences are padded on the left, so that all continue in the last column. B rows, T positions.
-"""
+"""A batch of left-padded sequences in generation, with their cache. B rows, T positions."""
 
 from __future__ import annotations
 
@@ -23,15 +20,13 @@ _COMPACT_BELOW = 0.75
 
 
 class DecodeBatch(Generic[Row]):
-    """Rows that are being generated; rows may join and leave between two tokens.
+    """Rows that are being generated, owned by `rows`; they join and leave between two tokens.
 
-    A row that left stays in the tensors until a quarter of their rows is unused or others join,
-    because every change of shape copies the whole cache. `rows` are the owners of the live rows, in
-    order.
+    Rows that left stay in the tensors until a quarter is unused or others join: every change of
+    shape copies the whole cache.
     """
 
     def __init__(self, policy: Network) -> None:
-        """Begin with no rows."""
         self.policy = policy
         self.rows: list[Row] = []
         self._indices: list[int] = []  # indices of the live rows in the tensors
@@ -174,11 +169,7 @@ class DecodeBatch(Generic[Row]):
 
 
 def _new_cache(config: Any) -> Any:
-    """Return an empty cache with a layer for each of the model's, of its kind.
-
-    Layers with sliding-window attention keep all positions, because rows of several lengths share a
-    batch; the attention mask restricts what they see.
-    """
+    """Return an empty cache; sliding-window layers keep all positions, which the mask restricts."""
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 

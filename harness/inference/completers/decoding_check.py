@@ -1,7 +1,4 @@
-"""Compares cached decoding of left-padded rows with the model alone, before anything is played.
-
-The other paths to log-probabilities are compared in `harness.model.self_test`.
-"""
+"""Compares cached decoding of left-padded rows with the model alone, before anything is played."""
 
 from __future__ import annotations
 
@@ -34,9 +31,8 @@ _STEPS: Final = 2
 def check(network: Network, *, keeps: bool = False) -> None:
     """Compare cached decoding with the model alone, in half precision also as a miniature.
 
-    With `keeps` the beginnings of prompts are kept, and found by other prompts. The network is not
-    sharded, with its weights on its device. Raises `ConfigError` if they differ, or the model
-    cannot decode.
+    With `keeps` the beginnings of prompts are kept. The network is not sharded, with its weights on
+    its device. Raises `ConfigError` if they differ, or the model cannot decode.
     """
     small = [] if self_test.is_exact(network) else small_networks(network.model.config)
     for one in (*small, network):
@@ -48,8 +44,7 @@ def check(network: Network, *, keeps: bool = False) -> None:
 def checked_prefixes(policy: Policy, most_bytes: int | None) -> KeptPrefixes | None:
     """Return an empty memory of texts, once decoding with it was compared; see `kept_prefixes`.
 
-    It is None, too, if `most_bytes` is, and decoding would differ. Raises `ConfigError` if it is
-    given, and the model cannot keep texts.
+    If decoding would differ, it is None without `most_bytes`, and a `ConfigError` with it.
     """
     usual = policy.model.config._attn_implementation
     kept = kept_prefixes(policy, most_bytes)
@@ -71,8 +66,7 @@ def difference(network: Network, *, keeps: bool = False) -> float:
     """Return the largest difference of log-probabilities from those of the model alone, in nats.
 
     Two prompts of unequal length are read together, a third one joins them later, and the first
-    sequence leaves; each goes on with its next tokens as if they had been sampled. The network is
-    in evaluation mode, with its weights on its device.
+    sequence leaves. The network is in evaluation mode, with its weights on its device.
     """
     rows, wanted = self_test.sequences(network), self_test.wanted_logprobs(network)
     ends = list(_PROMPTS)
@@ -80,7 +74,6 @@ def difference(network: Network, *, keeps: bool = False) -> float:
     expected: list[torch.Tensor] = []
 
     def take(batch: DecodeBatch[int], logits: torch.Tensor) -> None:
-        """Keep the log-probabilities of the rows' next tokens, and append these."""
         distribution = self_test.distribution(network, logits)  # [live rows, V]
         chosen = [rows[i][ends[i]] for i in batch.rows]
         for i, one, token in zip(batch.rows, distribution, chosen, strict=True):

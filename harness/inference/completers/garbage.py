@@ -10,8 +10,7 @@ from functools import cache
 def freeze() -> None:
     """Let the collector scan no more what is there now, torch and transformers above all.
 
-    It does so once for a process: what is young when it is frozen, and thawed later, is old, and
-    would be scanned so seldom that a run that answers for days grows by it.
+    Once for a process: young garbage that is frozen and thawed is old, and scanned too seldom.
     """
     gc.collect()
     gc.freeze()

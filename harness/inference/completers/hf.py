@@ -1,9 +1,7 @@
 """Generation with the policy itself: continuous batching over transformers' forward pass.
 
-Requests join the running batch as they arrive and leave it as they finish; none waits for the
-longest response. Each request samples with its own random numbers, so its text depends on its seed,
-not on the other requests in the batch. Requests with repeated prompts share distributions
-(`repeated_prompts`).
+Requests join the running batch as they arrive and leave it as they finish. Each samples with its
+own random numbers, so its text depends on its seed, not on the other requests in the batch.
 """
 
 from __future__ import annotations
@@ -43,7 +41,6 @@ class HFCompleter:
     """Answers with a policy of this process.
 
     Args:
-        policy: The model.
         max_batch: Most responses generated at once.
         max_length: Most tokens of prompt and response; None takes the model's own limit.
         kept_bytes: Most bytes of keys and values that are kept for prompts that begin alike, such
@@ -146,10 +143,7 @@ class HFCompleter:
             self._kept.clear()
 
     def _forget_others(self) -> None:
-        """Drop what other weights have made, or another event loop, which may be another step's.
-
-        So what a step generates does not depend on what was played before it.
-        """
+        """Drop what other weights or event loops made, so that a step does not depend on others."""
         if self._kept is None:
             return
         # torch counts no changes by fused optimizers, nor of tensors made in inference mode
@@ -198,8 +192,7 @@ class HFCompleter:
     def _take_joining(self, running: int) -> list[Request]:
         """Return the requests that join the batch now, at most as many as it has room for.
 
-        Joining costs a forward pass and a copy of the cache. So requests wait until they are at
-        least `JOIN_SHARE` of the running rows.
+        They wait until they are `JOIN_SHARE` of the running rows, because joining copies the cache.
         """
         if len(self._waiting) < running * JOIN_SHARE:
             return []
@@ -209,7 +202,6 @@ class HFCompleter:
 
     @torch.inference_mode()
     def _advance(self, batch: DecodeBatch[Request], joining: list[Request]) -> None:
-        """Generate one token for every request of the batch and every request that joins."""
         if batch.rows:
             self._add_tokens(batch, *self._sample(batch.rows, batch.decode()))
         if joining:
@@ -267,7 +259,6 @@ class HFCompleter:
         logprobs: list[float],
         distribution: torch.Tensor,
     ) -> None:
-        """Append the tokens to their requests and remove finished requests."""
         self.generated += len(tokens)
         released = _learned(batch.rows, distribution)
         unfinished, added = [], []
@@ -316,10 +307,8 @@ def _learned(requests: Sequence[Request], logprobs: torch.Tensor) -> list[Reques
 def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     """Return distributions cut to the smallest set of likely tokens with probability `top_p`.
 
-    Nucleus sampling (Holtzman et al. 2020, arXiv:1904.09751); the token that reaches the share
-    belongs to the set. A row with share 1 is returned unchanged, bit for bit. `distribution` has
-    log-probabilities, [B, V]; `top_p` has each row's share in (0, 1], [B]. The result is normalised
-    again, with -inf outside the nucleus, [B, V].
+    Nucleus sampling (Holtzman et al. 2020, arXiv:1904.09751); the token that reaches the share is
+    in the set. Log-probabilities [B, V], shares in (0, 1] [B]; share 1 changes no bit of a row.
     """
     ordered, order = distribution.sort(dim=-1, descending=True, stable=True)
     before = ordered.exp().cumsum(-1).roll(1, dims=-1)  # probability of all more likely tokens

@@ -80,7 +80,6 @@ class Reading:
     def _add(
         self, row: int, number: np.ndarray[Any, np.dtype[np.int64]], prompt: Tokens, begin: int
     ) -> None:
-        """Add a row's new tokens, which begin at `begin`."""
         size, start = len(prompt), len(self.tokens)
         stop = start + size - begin
         number[begin:size] = range(start, stop)
@@ -91,10 +90,7 @@ class Reading:
             self.queries.append(RowQueries(row, start, stop, size))
 
     def fill(self, new: torch.Tensor, kept: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Return the rows' keys or values with room for more columns, [B, KV, W + room, D].
-
-        `new` has those of new tokens, [1, KV, N, D]; `kept` those of the kept texts, [KV, T, D].
-        """
+        """Return [B, KV, W + room, D] of keys or values: `new` [1, KV, N, D], `kept` [KV, T, D]."""
         shape = len(self.lengths), new.shape[1], self.width + _ROOM, new.shape[3]
         whole = new.new_zeros(shape)
         for (row, size, _), text in zip(self.kept, kept, strict=True):
@@ -108,12 +104,10 @@ class Reading:
 class RoomLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """A layer whose keys and values have room: a further token does not copy all of them.
 
-    `keys` and `values` are the columns in use. Where others have replaced them, the next token
-    makes room again. `reading` is that of a first pass.
+    Where others have replaced `keys` and `values`, the next token makes room again.
     """
 
     def __init__(self, index: int) -> None:
-        """Begin without columns."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.index, self.reading = index, cast("Reading | None", None)
         self._whole: tuple[torch.Tensor, torch.Tensor] | None = None

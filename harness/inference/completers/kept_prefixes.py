@@ -1,7 +1,6 @@
 """Keys and values of texts that were read or generated, for prompts that begin like them.
 
-A chat that grows is read once for each new token, not once for each turn. The memory is bounded:
-the texts that were used longest ago are dropped. KV heads of keys, T tokens, D numbers a head.
+Texts that were used longest ago are dropped. KV heads of keys, T tokens, D numbers a head.
 """
 
 from __future__ import annotations
@@ -37,13 +36,11 @@ class KeptPrefixes:
     """Texts with their keys and values, at most `most_bytes`; none is the beginning of another."""
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
-        """Begin without texts."""
         self.most_bytes, self.size = most_bytes, 0
         self._texts: OrderedDict[Tokens, KeptText] = OrderedDict()  # last used last
         self._sorted: list[Tokens] = []
 
     def __len__(self) -> int:
-        """Return the number of texts."""
         return len(self._sorted)
 
     def find(self, tokens: Tokens) -> tuple[int, KeptText | None]:

@@ -1,8 +1,7 @@
 """Answers of local policies: requests, completions, and generation that closes long thoughts.
 
-A thought that reaches `Sampling.max_thought_tokens` is closed with tokens that the policy does not
-sample, and generation goes on behind them. They belong to the answer and to later prompts, have no
-log-probability and are not trained.
+A thought at `Sampling.max_thought_tokens` is closed with tokens that the policy does not sample.
+They belong to the answer and later prompts, have no log-probability and are not trained.
 """
 
 from __future__ import annotations
@@ -45,10 +44,7 @@ async def generate_in_parts(
     # Makes a request: tokens of a prompt, sampling and seed.
     generate: Callable[[tuple[int, ...], Sampling, int], Awaitable[GeneratedTokens]],
 ) -> GeneratedTokens:
-    """Return an answer; without a limit of thoughts it is one request.
-
-    Raises `ModelUnavailable` if the tokenizer does not have one of the tokens.
-    """
+    """Return an answer; raise `ModelUnavailable` if the tokenizer lacks a token for closing."""
     limit = ThoughtLimit(chat_tokenizer, sampling.max_thought_tokens)
     made, room, requests = GeneratedTokens(), limit.room(()), 0
     while not made.finished and len(made.ids) < sampling.max_tokens:

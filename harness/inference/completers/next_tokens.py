@@ -1,8 +1,6 @@
 """Keeps next-token distributions after repeated prompts, while the weights stay the same.
 
-Continuations of equal states ask equal prompts, and a small vocabulary makes equal answers likely.
-The distribution of the next token after a prompt and a part of an answer is computed once; all
-requests that come to this point draw their own tokens from it. V tokens in the vocabulary.
+All requests at one point of an answer draw from one distribution. V tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -84,7 +82,6 @@ class NextTokens(Generic[Asker]):
     """The points of all prompts."""
 
     def __init__(self) -> None:
-        """Begin without prompts."""
         self._size = 0
         self._starts: OrderedDict[Hashable, Point[Asker]] = OrderedDict()
 

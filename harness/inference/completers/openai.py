@@ -40,12 +40,7 @@ _TERMS: Final = SettingNames(
 
 
 class OpenAICompleter:
-    """Answers with a model at `POST {url}/chat/completions`.
-
-    `agentgyms.models.client.ChatClient` retries when a server fails. `service` has time limits,
-    retries, rate limits, and the path of the answer cache. Raises `ConfigError` if an argument is
-    out of range.
-    """
+    """Answers by `POST {url}/chat/completions`; `ConfigError` if an argument is out of range."""
 
     def __init__(
         self,
@@ -74,11 +69,9 @@ class OpenAICompleter:
         self._client = CachedClient(self._server, service.cache_path) if cached else self._server
 
     async def check(self) -> None:
-        """Check that the server has the model, so that a wrong setting fails before any episode.
+        """Check that the server has the model, by its list, or else by a short request.
 
-        If the server has no list of models, or the model is not on it, a short request decides.
-        Raises `ModelUnavailable` if the server does not answer. Raises `ConfigError` if the server
-        refuses the key or the model; the message names other models.
+        Raises `ModelUnavailable` without an answer, `ConfigError` if it refuses key or model.
         """
         with _harness_errors():
             await self._server.check()
@@ -88,9 +81,8 @@ class OpenAICompleter:
     ) -> Completion:
         """Return the response to `messages`; without token ids and log-probabilities.
 
-        Raises `ContextOverflow` if prompt and longest response do not fit into the model's context.
-        Raises `ConfigError` if the server refuses the request, so that a retry would not help, or
-        thoughts have a limit. Raises `ModelUnavailable` if every attempt failed.
+        Raises `ContextOverflow` if it may not fit into the context, `ConfigError` if the server
+        refuses it or thoughts have a limit, and `ModelUnavailable` if every attempt failed.
         """
         refuse_thought_limit(sampling.max_thought_tokens)
         with _harness_errors():
@@ -111,10 +103,7 @@ class OpenAICompleter:
         await self._client.close()
 
     def identity(self) -> dict[str, Any]:
-        """Return the model's identity, which does not depend on the server's address.
-
-        After `check` it has `root`, if the server reports the model that it loaded under this name.
-        """
+        """Return the model's identity without address; after `check` with `root`, if reported."""
         return self._server.identity()
 
     def scope(self) -> dict[str, Any]:
@@ -124,8 +113,7 @@ class OpenAICompleter:
     def report(self) -> dict[str, Any]:
         """Return statistics of the requests, JSON-plain: counts, waits, model names in answers.
 
-        `refused_fields` are fields that the server refuses; if `seed` is one of them, equal
-        requests may get different answers.
+        If `seed` is one of the `refused_fields`, equal requests may get different answers.
         """
         return self._client.report()
 
@@ -152,8 +140,7 @@ def refuse_thought_limit(most: int | None) -> None:
 def _with_thoughts(answer: types.Answer) -> str:
     """Return an answer with its thoughts in `<think>`, as the model wrote them.
 
-    Servers tell them apart as `reasoning_content`, or leave them in the text; there the opening tag
-    is missing if the chat template has put it into the prompt.
+    The opening tag is missing in the text if the chat template has put it into the prompt.
     """
     text = answer.text
     if answer.reasoning:
@@ -165,7 +152,6 @@ def _with_thoughts(answer: types.Answer) -> str:
 
 @contextmanager
 def _harness_errors() -> Iterator[None]:
-    """Turn errors of `agentgyms` into the harness's."""
     try:
         yield
     except errors.PromptTooLong as e:
@@ -218,5 +204,4 @@ def _content(content: Content) -> str | list[dict[str, Any]]:
 
 @lru_cache(128)
 def _data_url(image: Image) -> str:
-    """Return an image as a data URL."""
     return f"{PNG_ADDRESS}," + base64.b64encode(encode_png(image.pixels)).decode("ascii")

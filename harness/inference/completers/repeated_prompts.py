@@ -15,13 +15,10 @@ from harness.types.rollout import Completion
 class RepeatedPrompts:
     """A completer for repeated prompts while the weights stay the same.
 
-    Equal beginnings of prompts are read once. With a small vocabulary the distribution after a
-    prompt and a part of an answer is computed once, too. Answers are drawn as by the completer
-    itself; log-probabilities may differ in their last bits, as the size of a batch changes.
+    Equal prompts, and in a small vocabulary equal answers, are computed once. Last bits may differ.
     """
 
     def __init__(self, own: HFCompleter) -> None:
-        """Begin without prompts."""
         is_small = len(own.policy.tokenizer) <= LARGEST_VOCABULARY
         self._own, self._known = own, NextTokens[Request]() if is_small else None
 

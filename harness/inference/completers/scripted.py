@@ -16,7 +16,6 @@ class ScriptedCompleter:
     """Answers with `script(messages)`, a function or coroutine function that returns the text."""
 
     def __init__(self, script: Script) -> None:
-        """Keep the function."""
         self._script = script
 
     async def complete(

@@ -1,12 +1,8 @@
 """Generation with vLLM in this process; the event loop of the episodes steps the engine.
 
-Prompts have exactly the tokens that training uses, because the same code encodes them. There is no
-second process and no thread, so the batches depend only on the requests.
-
-In training, `load_weights` gives the engine new weights; see `harness.inference.vllm_generators`.
-
-On the CPU the environment variable VLLM_CPU_KVCACHE_SPACE sets the size of the cache in GiB, and
-the engine's arguments are `{ dtype = "float32", enforce_eager = true }`.
+There is no second process and no thread, so the batches depend only on the requests. On the CPU
+VLLM_CPU_KVCACHE_SPACE sets the size of the cache in GiB, and the engine's arguments are
+`{ dtype = "float32", enforce_eager = true }`.
 """
 
 from __future__ import annotations
@@ -47,11 +43,7 @@ _ENVIRONMENT: Final = {
 
 
 class VLLMCompleter:
-    """Answers with a model that vLLM runs in this process.
-
-    Images are not supported. vLLM raises a temperature between 0 and 0.01 to 0.01. The engine is
-    vLLM's `LLMEngine`.
-    """
+    """Answers by vLLM's `LLMEngine` here; temperatures between 0 and 0.01 become 0.01."""
 
     def __init__(
         self,
@@ -78,12 +70,7 @@ class VLLMCompleter:
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
-        """Return the response to `messages`; log-probabilities as `HFCompleter` gives them.
-
-        Raises `ContextOverflow` if prompt and longest response do not fit into the model's context.
-        Raises `ConfigError` if the prompt shows an image, or vLLM refuses the sampling. Raises
-        `ModelUnavailable` if the engine failed.
-        """
+        """Return the response; log-probs and errors as `HFCompleter`'s, or `ModelUnavailable`."""
         if images_of(messages):
             raise ConfigError(
                 "the prompt shows an image, and vLLM in this process takes only text: use "
@@ -99,7 +86,6 @@ class VLLMCompleter:
     async def _generated(
         self, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int
     ) -> GeneratedTokens:
-        """Return the engine's tokens after a prompt."""
         try:
             parameters = self._parameters(sampling, seed)
         except (ValueError, TypeError, _client_error()) as e:
@@ -125,9 +111,8 @@ class VLLMCompleter:
     def load_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
         """Load weights by transformers' names, and clear the cache.
 
-        An output layer that is tied to the embedding has to be among them: without it the engine
-        silently keeps the old one. Raises `ModelUnavailable` if the engine failed, or has
-        unfinished requests.
+        A tied output layer has to be among them: without it the engine silently keeps the old one.
+        Raises `ModelUnavailable` if the engine failed, or has unfinished requests.
         """
         if self.engine.has_unfinished_requests():
             raise ModelUnavailable(
@@ -200,7 +185,6 @@ class VLLMCompleter:
         )
 
     async def _generate(self) -> None:
-        """Step the engine until no request is left."""
         try:
             while self._pending and not self._failure:
                 await asyncio.sleep(0)  # every episode that can make a request does so first
@@ -235,7 +219,6 @@ def _tokens_of(output: Any) -> GeneratedTokens:
 
 
 def _client_error() -> type[Exception]:
-    """Return the error that vLLM raises if it refuses a request."""
     from vllm.exceptions import VLLMClientError
 
     kind: type[Exception] = VLLMClientError

@@ -45,14 +45,11 @@ _GENERATE: Final = "/inference/v1/generate"
 class VLLMServer:
     """One vLLM server.
 
-    Only `generate` is asynchronous; all other requests block, and are made between steps. `url` is
-    an address such as `"http://127.0.0.1:8000"`, kept without `/v1` or a slash at its end.
-    `version` is the label of its weights; "" if it is down or has other weights. Its model's name,
-    type and limits are known after `check`.
+    Only `generate` is asynchronous; other requests block, between steps. `version` is the label of
+    its weights, "" if it is down or has others. Name, type and limits are known after `check`.
     """
 
     def __init__(self, url: str) -> None:
-        """Connect to nothing yet; raise `ConfigError` if `url` is not an address."""
         try:
             self.url = parse_address(url).geturl().removesuffix("/v1")
         except ValueError as e:
@@ -65,11 +62,7 @@ class VLLMServer:
         self.transfer = ""
 
     def check(self) -> None:
-        """Read the server's settings, and refuse settings that training cannot use.
-
-        Raises `ModelUnavailable` if it does not answer. Raises `ConfigError` if it was started with
-        other options; the message names the right ones.
-        """
+        """Read the server's settings; raise `ConfigError` for wrong ones, or `call`'s errors."""
         listed = self.call("GET", "/v1/models")["data"][0]
         self.name, self.max_length = listed["id"], int(listed["max_model_len"])
         self.weight_version()
@@ -85,19 +78,11 @@ class VLLMServer:
         self.num_workers = int(self.call("GET", "/get_world_size")["world_size"])
 
     def weight_version(self) -> str:
-        """Return the label of the weights that the server has now; vLLM starts with "default".
-
-        Raises `ModelUnavailable` if it does not answer. Raises `ConfigError` if it has no such
-        route.
-        """
+        """Return the label of the server's weights, at first "default"; errors as in `call`."""
         return str(self.call("GET", "/weight_info")["weight_version"])
 
     def load(self, version: str, send: Callable[[VLLMServer], None]) -> None:
-        """Abort the server's requests, update its weights, clear its cache and label the weights.
-
-        `version` is the label in every later answer. Raises `ModelUnavailable` if it
-        does not answer. Raises `TrainingError` if it answers, but the update failed.
-        """
+        """Abort requests, update and label the weights, clear the cache; errors as in `call`."""
         self.pause()
         try:
             send(self)
@@ -147,9 +132,8 @@ class VLLMServer:
     ) -> Any:
         """Return the server's answer to an administrative request, JSON-plain.
 
-        Raises `ModelUnavailable` if it does not answer, or is shutting down. Raises `ConfigError`
-        if it was started without this route. Raises `TrainingError` if it answers, but the request
-        failed.
+        Raises `ModelUnavailable` if it does not answer or is shutting down, `ConfigError` if it was
+        started without this route, and `TrainingError` if the request failed.
         """
         try:
             status, text = exchange(
@@ -168,11 +152,7 @@ class VLLMServer:
         raise ModelUnavailable(f"{failure}: {text[:300]}")
 
     async def generate(self, poster: JsonPoster, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the first choice of the answer to a generation request.
-
-        Raises `RetryableError` if the answer is incomplete; another attempt may succeed. Raises
-        `RequestRejected` if the server refuses the request.
-        """
+        """Return the first choice; `RetryableError` if incomplete, `RequestRejected` if refused."""
         max_bytes = 2**20 + _BYTES_PER_TOKEN * int(body["sampling_params"]["max_tokens"])
         answer = await poster.post(_GENERATE, body, max_bytes)
         try:

@@ -1,9 +1,7 @@
 """Generation by vLLM servers: a request goes to the least busy server that has the weights.
 
-Prompts and answers are tokens, so training sees exactly the tokens that were generated. Every
-answer has the label of the weights that sampled each token. An answer of other weights, for
-instance of a restarted server, is discarded and the request is repeated. The server gets the
-weights again while the other servers go on.
+Prompts and answers are tokens, with the label of the weights that sampled them. An answer of other
+weights, for instance of a restarted server, is discarded and the request is repeated.
 """
 
 from __future__ import annotations
@@ -59,10 +57,8 @@ class _LoopState:
 class VLLMServersCompleter:
     """Answers with a model that runs on several servers.
 
-    If a server fails, its request goes to another one. If no server is left, the request waits for
-    one, and raises `ModelUnavailable` after `patience_s`, so that its group is played again. A
-    server that is busy (429 or 503) gets no request for as long as it asks. `version` is the label
-    of the weights that answers must come from.
+    A failed server's request goes to another one; without any it waits, and raises
+    `ModelUnavailable` after `patience_s`. Answers must come from weights with the label `version`.
     """
 
     def __init__(
@@ -76,7 +72,6 @@ class VLLMServersCompleter:
         restore: Callable[[VLLMServer], None],
         patience_s: float = PATIENCE_S,  # longest wait of a request for a server that can be used
     ) -> None:
-        """Connect to nothing yet."""
         self.servers, self.version = list(servers), ""
         self.max_length, self._chat_tokenizer = max_length, chat_tokenizer
         self._max_batch, self._restore, self._patience_s = max_batch, restore, patience_s
@@ -88,12 +83,7 @@ class VLLMServersCompleter:
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
-        """Return the response to `messages`; log-probabilities as `HFCompleter` gives them.
-
-        Raises `ContextOverflow` if prompt and longest response do not fit into the model's context.
-        Raises `ConfigError` if the prompt shows an image, or a server refuses the request. Raises
-        `ModelUnavailable` if no server gave an answer in time.
-        """
+        """Return the response; log-probs and errors as `HFCompleter`'s, or `ModelUnavailable`."""
         if images_of(messages):
             raise ConfigError(
                 "the prompt shows an image, and vLLM servers take only tokens: use "
@@ -114,7 +104,6 @@ class VLLMServersCompleter:
     async def _generated(
         self, state: _LoopState, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int
     ) -> GeneratedTokens:
-        """Return a server's tokens after a prompt."""
         body = {
             "token_ids": list(prompt_ids),
             "sampling_params": {
@@ -200,7 +189,6 @@ class VLLMServersCompleter:
             raise error
 
     async def _keep_restoring(self, state: _LoopState, server: VLLMServer) -> None:
-        """Retry until a server has the weights."""
         pause_s = _POLL_S
         while True:
             try:

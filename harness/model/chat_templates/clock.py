@@ -1,8 +1,4 @@
-"""The date in a chat template: a fixed one, in place of the computer's clock.
-
-Templates ask with `strftime_now(format)`, which transformers answers by the clock: the prompts of a
-run would change at midnight.
-"""
+"""The date in a chat template: fixed, or the prompts of a run would change at midnight."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The child process that reads and renders chat templates: one for this process, which stays.
 
-It starts with the first template, and anew once a template has reached a limit. A process that is
-forked from this one starts its own. Templates of this project need no child.
+It starts with the first template, and anew after a limit or a fork.
 """
 
 from __future__ import annotations
@@ -48,10 +47,7 @@ class _Renderer:
         self._child: Child | None = None
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply, with the `limit` that the template reached if it reached one.
-
-        Raises `WorkerLost` if two children in a row end otherwise.
-        """
+        """Return the reply, or the `limit` reached; `WorkerLost` if two children in a row end."""
         with self._lock:
             try:
                 return self._ask_once(request)
@@ -117,10 +113,7 @@ def _reply_here(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ask(request: Mapping[str, Any], whose: str) -> dict[str, Any]:
-    """Return the reply to a request about one template: the child's, unless the template is ours.
-
-    Raises `ConfigError` if the template, which errors call `whose`, reaches a limit.
-    """
+    """Return a child's reply, or ours to our own template; raise `ConfigError` at a limit."""
     try:
         is_trusted = request["template"] in trusted.TEXTS
         reply = _reply_here(request) if is_trusted else _renderer.ask({"cpu_s": CPU_S, **request})

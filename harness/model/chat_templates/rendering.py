@@ -38,18 +38,13 @@ class ChatRefused(ConfigError):
 
 
 class _Inspection(NamedTuple):
-    """What a template reads."""
-
     variables: frozenset[str]
     draws: bool  # it draws at random
     refers: bool  # it includes or imports other templates
 
 
 def texts_of(template: Any, whose: str = _USUAL) -> tuple[str, ...]:
-    """Return the texts of a tokenizer's chat template, which may be several by name.
-
-    Raises `ConfigError` if one is no text, or is too long.
-    """
+    """Return a tokenizer's chat templates, which may be several by name; refuse long ones."""
     texts = tuple(template.values()) if isinstance(template, Mapping) else (template,)
     for text in texts:
         if not isinstance(text, str):
@@ -84,11 +79,7 @@ def named(tokenizer: Any) -> str:
 
 
 def check(tokenizer: Any) -> None:
-    """Refuse a tokenizer's chat template that must not be rendered.
-
-    It is no text or no Jinja template, reaches a limit, draws random texts, or refers to other
-    templates.
-    """
+    """Refuse a chat template that is broken, reaches a limit, is random or refers to others."""
     whose = named(tokenizer)
     for text in texts_of(tokenizer.chat_template, whose):
         found = _inspected(text, whose)
@@ -107,11 +98,7 @@ def check(tokenizer: Any) -> None:
 def check_arguments(
     template: Any, given: Mapping[str, Any], special_tokens: Collection[str]
 ) -> None:
-    """Refuse arguments that a chat template does not read, which would have no effect.
-
-    `special_tokens` are names such as `bos_token`, which a template is given. Raises a
-    `ConfigError` that lists the arguments that the template reads.
-    """
+    """Refuse arguments that a template does not read, and `special_tokens`, which it is given."""
     if not given:
         return
     read = frozenset[str]().union(*(_inspected(text).variables for text in texts_of(template)))
@@ -131,13 +118,9 @@ def check_arguments(
 
 
 class ChatTemplate:
-    """A tokenizer's chat template with its arguments.
-
-    A template that reads the clock gets a fixed date (`clock`), the same in each prompt.
-    """
+    """A tokenizer's chat template with its arguments and, if it reads the clock, a fixed date."""
 
     def __init__(self, tokenizer: Any) -> None:
-        """Raise `ConfigError` for a template that must not be rendered."""
         self._tokenizer = tokenizer
         self._arguments: Mapping[str, Any] = {}
         self._date = clock.DATE
@@ -170,10 +153,7 @@ class ChatTemplate:
         return self._date
 
     def render(self, messages: Sequence[Any], *, add_generation_prompt: bool = True) -> str:
-        """Return the template's text of a chat.
-
-        Raises `ChatRefused` if the template raises an error, `ConfigError` at a limit.
-        """
+        """Return a chat's text; raise `ChatRefused` with the template, `ConfigError` at a limit."""
         own, tools = self._tokenizer, tools_of(messages) or None
         if not messages:
             raise ChatRefused(f"{self._whose} refuses a chat: it has no messages")

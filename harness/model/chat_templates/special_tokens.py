@@ -1,8 +1,7 @@
 """Special tokens of a tokenizer: marks of chats, and tags that are words of prompts and answers.
 
-Marks begin and end messages: an answer's text does not show them, and a text from an environment
-must not have them. Some tokenizers make special tokens of tags such as `<action>`, too: prompts
-name these, and parsers look for them in answers, so they stay.
+Marks begin and end messages: no answer's text shows them, no environment's text may have them. Tags
+such as `<action>`, special tokens of some tokenizers, stay: prompts and parsers use them.
 """
 
 from __future__ import annotations
@@ -22,11 +21,7 @@ _NAMES: Final = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
 
 
 class SpecialTokens:
-    """The special tokens of a tokenizer.
-
-    `tags` are special tokens that are tags of prompts and answers. `ends` are the tokens that may
-    end an answer: all added ones, but no tags and no token that begins a text.
-    """
+    """The special tokens of a tokenizer, its `tags`, and the `ends`, which may end an answer."""
 
     def __init__(
         self,
@@ -69,5 +64,4 @@ class SpecialTokens:
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern that matches any of the words, the longest first."""
     return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))

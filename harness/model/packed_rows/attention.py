@@ -68,11 +68,7 @@ def _layer_types(model: Any) -> Iterable[str]:
 
 
 def obstacle_of(kind: str, layer_types: Iterable[str], *, shares: bool = False) -> str | None:
-    """Return the reason why an attention cannot take packed rows, None if it can.
-
-    `layer_types` are transformers' names of the layers' kinds, empty if all are alike. `shares`
-    means that the sequences of a row share prefixes.
-    """
+    """Return why an attention cannot take packed rows or shared prefixes, None if it can."""
     if kind == NAME or (kind.startswith(_FLASH) and not shares):
         return None
     others = "" if shares else " and flash attention"
@@ -86,13 +82,10 @@ def obstacle_of(kind: str, layer_types: Iterable[str], *, shares: bool = False) 
 
 
 def allow_packed(model: Any, *, shares: bool = False) -> None:
-    """Let a model's attention take packed rows.
+    """Let a model's attention take packed rows; raise `ConfigError` if it cannot.
 
-    Flash attention supports them already. Torch's scaled dot product attention is replaced by
-    `attend`, which gives the same result for rows of one sequence.
-
-    This changes its attention. `shares` means that the sequences of a row share prefixes. Raises
-    `ConfigError` if the model cannot take such rows.
+    Torch's scaled dot product attention is replaced by `attend`, with the same result for rows of
+    one sequence. `shares` means that the sequences of a row share prefixes.
     """
     obstacle = sharing_obstacle(model) if shares else packing_obstacle(model)
     if obstacle is not None:
@@ -114,11 +107,7 @@ def is_fast(model: Any, device: torch.device, dtype: torch.dtype) -> bool:
 
 
 def has_kernel(kind: str, kernel: VarlenKernel | None = _KERNEL) -> bool:
-    """Return whether a GPU has one kernel for packed rows.
-
-    `kind` is transformers' name of an attention without obstacle; `kernel` defaults to this
-    torch's.
-    """
+    """Return whether a GPU has one kernel for packed rows and an attention without obstacle."""
     return kind.startswith(_FLASH) or kernel is not None
 
 
@@ -212,12 +201,10 @@ def attend(
 ) -> tuple[torch.Tensor, None]:
     """Return scaled dot product attention, causal within each sequence of a packed row.
 
-    Packed sequences may share their beginnings: then each has its own last tokens as queries, and
-    the keys and values of all its tokens, which are looked up by `paths`. The cost is the sum of
-    queries times keys over the sequences. A GPU in half precision uses one kernel (torch's
-    `varlen_attn`, flash attention 2) where this torch has one that takes this scaling; otherwise
-    sequences are computed one by one. Returns the output, [B, T, heads, D], and None for the
-    weights, as transformers expects. Its further arguments are in `kwargs`.
+    Sequences that share their beginnings have their own last tokens as queries, and keys and values
+    of all their tokens, looked up by `paths`. A GPU in half precision uses one kernel
+    (`varlen_attn`, flash attention 2) if it takes this scaling; otherwise sequences are computed
+    one by one. Returns [B, T, heads, D], and None for the weights, as transformers expects.
     """
     plain: dict[str, Any] = {"dropout": dropout, "scaling": scaling}
     if cached_rows is not None:

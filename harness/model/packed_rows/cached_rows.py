@@ -1,7 +1,6 @@
 """Attention of new tokens behind cached ones: the new tokens of all rows are one packed row.
 
-Rows share the new tokens of equal beginnings. Keys and values of all tokens, cached and new, stand
-in tensors of the rows, padded on the left. B rows, W columns, N new tokens.
+Keys and values of all tokens are padded on the left. B rows, W columns, N new tokens.
 """
 
 from __future__ import annotations
@@ -36,10 +35,7 @@ class CachedRows:
     def attend(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
     ) -> torch.Tensor:
-        """Return causal attention of new tokens, [1, N, heads, D].
-
-        `query` is [1, heads, N, D]; `key` and `value` are [B, heads of keys, W, D].
-        """
+        """Return causal attention of new tokens, [1, N, heads, D], to keys [B, heads, W, D]."""
         parts = []
         for one in self.queries:
             begin = key.shape[2] - one.length
@@ -55,10 +51,7 @@ class CachedRows:
 def _attend_last(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
 ) -> torch.Tensor:
-    """Return attention of a row's last tokens: [1, heads, n, D] gives [1, n, heads, D].
-
-    The heads that share keys stand behind each other in one call, so that no key is repeated.
-    """
+    """Return attention of a row's last tokens, [1, n, heads, D], without copies of shared keys."""
     heads, size, width = query.shape[1:]
     groups = heads // key.shape[1]
     grouped = query.reshape(1, key.shape[1], groups * size, width)
@@ -82,11 +75,7 @@ def attend_one(
     mask: torch.Tensor | None,
     scaling: float | None,
 ) -> torch.Tensor:
-    """Return attention of each row's last token, without copies of the keys that heads share.
-
-    `query` is [B, heads, 1, D], `key` and `value` [B, heads of keys, T, D], `mask` [B, 1, 1, T];
-    the result is [B, 1, heads, D].
-    """
+    """Return attention of last tokens, [B, 1, heads, D], without copies of shared keys."""
     rows, heads, _, width = query.shape
     grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], width)
     out = scaled_dot_product_attention(grouped, key, value, attn_mask=mask, scale=scaling)

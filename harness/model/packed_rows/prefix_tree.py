@@ -1,10 +1,8 @@
 """Sequences of a batch as one tree: tokens behind an equal beginning pass through the model once.
 
-A node of the tree is a token after all tokens before it. Equal sequences of tokens have equal
-nodes, so a causal model whose positions are depths computes for a node what it would compute for
-that token in each sequence, and the gradients of a node's uses add up.
-
-B: number of sequences. T: tokens of the longest. N: number of nodes.
+A node is a token after all tokens before it. A causal model whose positions are depths computes for
+a node what it would compute in each sequence, and the gradients of a node's uses add up. B
+sequences, T tokens of the longest, N nodes.
 """
 
 from __future__ import annotations
@@ -36,12 +34,7 @@ class PrefixTree:
 
     @classmethod
     def of(cls, sequences: Sequence[Tokens], device: torch.device | str = "cpu") -> PrefixTree:
-        """Return the tree of sequences, each of which shares nodes with the one before it.
-
-        All equal prefixes are shared if the sequences are sorted.
-
-        Each sequence has a token at least.
-        """
+        """Return the tree of sequences that are not empty; sorted ones share all equal prefixes."""
         shape = (len(sequences), max(map(len, sequences)))
         node, new = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         paths, added = list[Tokens](), list[int]()
@@ -73,10 +66,7 @@ def common_prefix(one: Tokens, other: Tokens) -> int:
 
 
 def batches_of_trees(sequences: Sequence[Tokens], max_nodes: int) -> Iterator[list[int]]:
-    """Yield the indices of the sequences of each batch: sorted, and filled up to `max_nodes`.
-
-    A sequence longer than `max_nodes` has a batch of its own.
-    """
+    """Yield the indices of each batch, sorted; a sequence longer than `max_nodes` has its own."""
     part: list[int] = []
     nodes = 0
     for i in sorted(range(len(sequences)), key=lambda i: sequences[i].tolist()):

@@ -1,10 +1,10 @@
 """A packed row of tokens that several processes share: Ulysses' sequence parallelism.
 
-Each process has a part of the row's tokens, of equal length, and passes it through the model.
-Around attention the processes exchange: each gets all tokens of a part of the heads, and afterwards
-all heads of its own tokens. Reference: Jacobs et al. 2023, arXiv:2309.14509, section 3.1.
+Each process passes an equal part of the row's tokens through the model. Around attention they
+exchange: each gets all tokens of some heads, and afterwards all heads of its own tokens (Jacobs et
+al. 2023, arXiv:2309.14509, section 3.1).
 
-T: tokens of the whole row, padding at its end included. D: width of a head. A: predicted tokens.
+T: tokens of the whole row, padding included. D: width of a head. A: predicted tokens.
 """
 
 from __future__ import annotations
@@ -53,10 +53,7 @@ class RowSplit:
         return whole.tensor_split(self.size, dim=1)[self.rank]
 
     def counts(self, where: torch.Tensor, lengths: Sequence[int]) -> list[int]:
-        """Return how many of the predicted tokens each process's part predicts.
-
-        `where` is True at the A predicted tokens, never at a sequence's first, [B, T].
-        """
+        """Return how many tokens each part predicts; `where` is True at predicted ones. [B, T]."""
         before = where.roll(-1, dims=1).cpu()
         row = torch.cat([one[:n] for one, n in zip(before, lengths, strict=True)])
         parts = pad(row, (0, self.padding(len(row)))).view(self.size, -1)
@@ -68,21 +65,15 @@ class RowSplit:
         return values[..., start : start + counts[self.rank]]
 
     def gather(self, own: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
-        """Return the values of all processes. Shape [..., A].
+        """Return the values of all processes, [..., A], from own ones, [..., counts[rank]].
 
         All compute the same of them, so the gradient of each process is that of its own values.
-        `own` is [..., counts[rank]]; `counts` are the processes' numbers of tokens.
         """
         found: torch.Tensor = _Gather.apply(own, self, counts)  # type: ignore[no-untyped-call]
         return found
 
     def to_heads(self, *given: torch.Tensor) -> list[torch.Tensor]:
-        """Return all tokens of a part of the heads. Shapes [1, heads / size, T, D].
-
-        Heads of keys that are fewer than the processes go to several of them.
-
-        Given are queries, keys and values, [1, heads, T / size, D] each.
-        """
+        """Return all tokens of some heads, [1, heads / size, T, D], of queries, keys and values."""
         return [self._to_heads(x) for x in given]
 
     def _to_heads(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,7 @@
 """Torch's attention over sequences of different lengths, as its versions have it.
 
-`torch.nn.attention.varlen.varlen_attn` came with torch 2.10 and has changed since: 2.10 takes
-`is_causal` and no scale; 2.11 takes `window_size` and `scale`; from 2.12 on `enable_gqa` lets
-several heads of queries share one of keys. The signature tells the version's arguments.
+`torch.nn.attention.varlen.varlen_attn` of torch 2.10 takes `is_causal` and no scale, that of 2.11
+`window_size` and `scale`; from 2.12 on `enable_gqa` lets several heads share keys.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ class VarlenKernel:
         longest: tuple[int, int],  # most queries and most keys of a sequence
         scaling: float | None,  # factor of scores that it `takes`; None is 1 / sqrt(D)
     ) -> torch.Tensor:
-        """Return causal attention within each sequence. Shape [T, heads, D].
-
-        A sequence may have fewer queries than keys: they are its last tokens.
-        """
+        """Return causal attention, [T, heads, D]; fewer queries than keys are the last tokens."""
         chosen: dict[str, Any] = {"is_causal": True}
         if "window_size" in self.names:
             chosen = {"window_size": (-1, 0)}

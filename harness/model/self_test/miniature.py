@@ -1,7 +1,6 @@
 """Small random models of a configuration, to compare paths before weights are here.
 
-A miniature has transformers' class and settings of the large model: fewer layers, narrower ones and
-a smaller vocabulary. Its weights are large, so that a wrong path gives other log-probabilities.
+They have the large model's class and settings, and large weights, so that a wrong path shows.
 """
 
 from __future__ import annotations
@@ -27,11 +26,7 @@ _SPREAD: Final = 2.0
 
 
 def model_of(config: Any) -> Any | None:
-    """Return a small random model of a configuration, in evaluation mode on the CPU.
-
-    The global random numbers are kept. `config` is transformers'; it is not changed. None if
-    no small model can be made of it.
-    """
+    """Return a small random model of a configuration, on the CPU; None if none can be made."""
     from transformers import AutoModelForCausalLM
 
     for small in _smaller(config.get_text_config()):

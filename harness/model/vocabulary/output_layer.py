@@ -35,13 +35,11 @@ def token_scores(
     hidden_tokens: torch.Tensor | None = None,
     most_logits: int = MOST_LOGITS,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return log-probabilities of tokens and entropies of their distributions.
+    """Return log-probabilities of tokens, [A], and entropies of distributions, [A], in nats.
 
-    If there are more than `most_logits` logits, tokens are processed in chunks, and the backward
-    pass recomputes their logits. Logits and the layer's gradient are computed in the type of its
-    weights, also in a context of autocast.
-
-    Shapes [A], [A], in nats and float32.
+    More than `most_logits` logits are computed in chunks, and again in the backward pass. Logits
+    and the layer's gradient have the type of its weights, also under autocast; results are in
+    float32.
     """
     size = max(1, most_logits // int(layer.weight.shape[0]))
     if len(hidden) <= size:
@@ -72,11 +70,9 @@ def token_scores(
 
 
 def hide(logits: torch.Tensor, tokens: torch.Tensor | None) -> torch.Tensor:
-    """Return logits that give tokens no probability; changes `logits`.
+    """Give tokens no probability in logits, [..., V] in float32, which are changed and returned.
 
-    Their logarithms stay finite, so that the entropy has no 0 times infinity. Autograd need not
-    know of it: the gradient by a logit is the probability's multiple, so it is zero already.
-    `logits` is [..., V] in float32; `tokens` has K ids or is None.
+    They stay finite, so that the entropy has no 0 times infinity. Their gradient is zero already.
     """
     if tokens is not None:
         with torch.no_grad():
@@ -87,8 +83,7 @@ def hide(logits: torch.Tensor, tokens: torch.Tensor | None) -> torch.Tensor:
 def round_weights(model: Any) -> None:
     """Replace all weights of a model by new ones in bfloat16, of its output layer in float32.
 
-    Tied weights become two. Weights that the model shares with another one are not changed there.
-    The transformers model is not trained.
+    Tied weights become two; a model that shares its weights with this one keeps them.
     """
     head = model.get_output_embeddings()
     for module in model.modules():
@@ -130,11 +125,7 @@ class _Chunks:
 
 
 class _ChunkedScores(torch.autograd.Function):
-    """Scores whose backward pass computes the logits again.
-
-    The gradients of all chunks by the weights are added into one tensor in the type of the weights,
-    so there is never a second one.
-    """
+    """Scores whose backward pass computes logits again and adds all chunks into one gradient."""
 
     @staticmethod
     def forward(
@@ -147,7 +138,6 @@ class _ChunkedScores(torch.autograd.Function):
         chosen: torch.Tensor,  # the tokens. Shape [A], integers.
         chunks: _Chunks,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return log-probabilities and entropies of tokens, in float32. Shapes [A], [A]."""
         ctx.save_for_backward(hidden, weight, bias, hidden_tokens, chosen)
         ctx.chunks = chunks
         scores = [
@@ -163,7 +153,6 @@ class _ChunkedScores(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_picked: torch.Tensor, d_entropy: torch.Tensor) -> Any:
-        """Return the gradients by hidden states, weight and bias."""
         hidden, weight, bias, hidden_tokens, chosen = ctx.saved_tensors
         chunks: _Chunks = ctx.chunks
         by_hidden, by_weight, by_bias = (
@@ -207,7 +196,6 @@ def _chunk_scores(
     chosen: torch.Tensor,
     temperature: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return log-probabilities and entropies of a chunk. Shapes [a], [a]."""
     log_p = _log_distribution(hidden, weight, bias, hidden_tokens, temperature)
     picked = log_p.gather(-1, chosen[:, None])[:, 0]
     return picked, -log_p.exp().mul_(log_p).sum(-1)

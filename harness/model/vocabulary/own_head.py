@@ -1,9 +1,8 @@
 """A model's path from its last hidden states to logits: output layer, scales, caps, transforms.
 
-Many architectures do more than multiply by the output layer: they cap logits (Gemma 2), scale them
-(Cohere, Granite) or transform the hidden states before (BERT). Here the model's own code computes
-the logits: the forward pass of its class, with hidden states in the place of its base model. So no
-list of architectures is needed.
+Many architectures cap logits (Gemma 2), scale them (Cohere, Granite) or transform the hidden states
+before (BERT). So the forward pass of the model's class computes them, with hidden states in the
+place of its base model.
 
 A: number of tokens. H: the model's width. V: size of the vocabulary.
 """
@@ -24,7 +23,6 @@ class OwnHead:
     """A model's way from hidden states to logits, called like its output layer."""
 
     def __init__(self, model: Any) -> None:
-        """Take a transformers model; it is not changed."""
         self._model, base = model, base_name(model)
         self.weight: torch.Tensor = model.get_output_embeddings().weight
         outside = (part for name, part in model.named_children() if name != base)
@@ -95,11 +93,7 @@ def base_name(model: Any) -> str:
 
 @torch.no_grad()
 def is_plain(model: Any, width: int) -> bool:
-    """Return whether a model's logits are its output layer's, bit for bit.
-
-    The output layer has its weights; `width` is H of the base model's hidden states. Raises
-    `ConfigError` if the model has no output layer.
-    """
+    """Return whether a model's logits are its output layer's, bit for bit; `width` is H."""
     layer = model.get_output_embeddings()
     if layer is None:
         raise ConfigError(

@@ -23,10 +23,7 @@ def is_own(name: str) -> bool:
 
 
 def read(folder: Path) -> dict[str, torch.Tensor]:
-    """Return the weights in a folder by their names in a model.
-
-    peft would write those of other names into the base model, or drop them.
-    """
+    """Return a folder's adapters by name; peft would write other names into the base model."""
     from safetensors.torch import load_file
 
     path = folder / WEIGHTS

@@ -1,7 +1,6 @@
 """Linear layers whose weights are also kept in the order in which a CPU's kernel reads them.
 
-With few rows, as in decoding, much of a product in bfloat16 is reordering the weight: the products
-of SmolLM2's layers with 8 rows take 1.4 times as long without (`benchmarks/real_model.py`).
+With few rows, as in decoding, much of a product in bfloat16 is reordering the weight.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ _ROWS = 16
 
 
 def pack_linears(model: Any) -> None:
-    """Let the layers in bfloat16 of a model on the CPU pack their weights, where it has a kernel.
-
-    Layers that are not torch's own stay as they are. The packed weights follow the weights.
-    """
+    """Let torch's own layers in bfloat16 on the CPU pack their weights, where it has a kernel."""
     has_kernel = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     if not (has_kernel and has_bfloat16()):
         return

@@ -1,8 +1,7 @@
 """Weights in safetensors files, read and written in parts by the processes that shard them.
 
-A model for several processes is made without memory for its weights, on torch's device "meta". Each
-process then reads its own rows of each weight, and writes some files with whole weights, so no
-process has the whole model in main memory.
+A model for several processes is made on torch's device "meta". Each process reads its own rows and
+writes some files with whole weights, so none has the whole model in main memory.
 """
 
 from __future__ import annotations
@@ -66,11 +65,7 @@ class StoredWeights:
 
 
 def _are_own(model: Any, tensors: Mapping[str, StoredTensor]) -> bool:
-    """Return whether files have a model's weights by the model's names, sizes and types.
-
-    Files of some architectures have a tensor for each expert, or names of an older version;
-    transformers converts them when it loads the whole model.
-    """
+    """Return whether files have a model's weights by its names, sizes and types, unconverted."""
     own = model.state_dict(keep_vars=True)
     weights = dict(model.named_parameters(remove_duplicate=False))
     stored = {id(own[name]) for name in own.keys() & tensors.keys()}
@@ -126,8 +121,7 @@ def without_memory() -> Iterator[None]:
 def save_parts(model: Any, folder: Path, processes: ProcessGroup) -> None:
     """Save a sharded model in transformers' format; all processes call this.
 
-    A layer's weights stand in one file, because transformers stores some of them together. The
-    folder is created. Raises `TrainingError` if a process cannot write.
+    A layer's weights are in one file, as transformers stores some together. Raises `TrainingError`.
     """
     state = fsdp.own_state(model)
 

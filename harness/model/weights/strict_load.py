@@ -1,8 +1,7 @@
 """Loads a model as transformers does, and turns its warnings about weights into errors.
 
-transformers makes weights that a folder lacks at random, drops those that a model does not have,
-and leaves weights apart that are tied by the configuration. Which names an architecture may lack,
-have too many or have had before, it says itself, and its own lists are taken.
+transformers makes missing weights at random, drops those that a model does not have, and leaves
+tied ones apart. Its own lists tell which names an architecture may lack, have too many or rename.
 """
 
 from __future__ import annotations
@@ -28,12 +27,10 @@ _MEDIA: Final = ("image_token", "video_token", "audio_token")
 
 
 def load(kind: Any, name: str, *, headless: bool = False, **options: Any) -> Any:
-    """Return a model whose weights are all from its files.
+    """Return a model of transformers' class `kind` whose weights are all from its files.
 
-    `kind` is a class of transformers with `from_pretrained`, which gets the options. If `headless`,
-    only hidden states are read, so a head's weights may be missing or too many. Raises
-    `RefusedWeightsError` if weights are missing, too many, of other sizes, not numbers, or defined
-    twice.
+    With `headless`, a head's weights may be missing or too many. Raises `RefusedWeightsError` if
+    weights are missing, too many, of other sizes, not numbers, or defined twice.
     """
     tensors = tensors_of(name, options.get("revision"))  # of a folder before anything is loaded
     with _reports() as reports:
@@ -57,8 +54,7 @@ def load(kind: Any, name: str, *, headless: bool = False, **options: Any) -> Any
 def tensors_of(name: str, revision: str | None = None) -> dict[str, StoredTensor] | None:
     """Return the tensors in the files of a model, or None if they are not all on this machine.
 
-    `revision` is a branch, tag or commit of a hub name; None takes its main branch. Raises
-    `RefusedWeightsError` if the files of a folder are missing or contradict each other.
+    Raises `RefusedWeightsError` if the files of a folder are missing or contradict each other.
     """
     folder = hub.weights_folder(name, revision)
     if folder is None or not (Path(name).is_dir() or tensor_files.is_complete(folder)):
@@ -194,7 +190,6 @@ class _Placed:
 
     @property
     def file(self) -> str:
-        """The name of the first file."""
         return min((one.file.name for one in self._tensors.values()), default="the model's file")
 
     def where(self, name: str) -> str:
@@ -243,11 +238,7 @@ def check_finite(weight: torch.Tensor, where: str) -> None:
 
 
 def check_tokens(model: Any, tokenizer: Any) -> None:
-    """Refuse a tokenizer with ids for which a model has no embedding.
-
-    Tokens that stand for images are no part of a text: a text model may lack them. Raises a
-    `RefusedWeightsError` with both numbers.
-    """
+    """Refuse a tokenizer with ids without embedding; a text model may lack those of images."""
     rows = int(model.get_input_embeddings().weight.shape[0])
     beyond = {name: i for name, i in tokenizer.get_vocab().items() if i >= rows}
     for token in {getattr(tokenizer, kind, None) for kind in _MEDIA} & beyond.keys():

@@ -23,10 +23,9 @@ _BY_SIZE: Final = ("spearman", "within_rollouts", "gradient", "sign", "snr")
 def draw(
     path: Path, agreement: Agreement, title: str, parts: Mapping[str, Mapping[str, Agreement]]
 ) -> None:
-    """Draw a panel for each defined figure; methods are rows, in their order.
+    """Draw a panel for each defined figure, and more over group sizes if there are two.
 
-    If the parts have two group sizes or more, panels below show figures over the size, with a
-    line for each method. The file is `.png` or `.svg`; another ending is a `ConfigError`.
+    The file is `.png` or `.svg`; another ending is a `ConfigError`.
     """
     pictures.check_kind(path)
     shown = [name for name in NAMES if _is_known(agreement, name)]
@@ -55,7 +54,6 @@ def _is_known(agreement: Agreement, name: str) -> bool:
 
 
 def _draw_methods(figure: Any, agreement: Agreement, shown: list[str]) -> None:
-    """Draw a panel for each figure, with a row for each method."""
     methods = agreement.figures
     rows = range(len(methods))
     for number, name in enumerate(shown, 1):
@@ -76,7 +74,6 @@ def _draw_methods(figure: Any, agreement: Agreement, shown: list[str]) -> None:
 
 
 def _draw_sizes(figure: Any, sizes: Mapping[int, Agreement], shown: list[str]) -> None:
-    """Draw a panel for each figure, with a line over group sizes for each method."""
     from matplotlib import colormaps
 
     ordered = dict(sorted(sizes.items()))

@@ -163,10 +163,9 @@ def number(value: float) -> str:
 
 
 def to_csv(agreement: Agreement, parts: Parts) -> str:
-    """Return a row for each method and figure; ceilings are those of the method `ceiling`.
+    """Return a row for each method and figure; `part` is "" in the rows of all turns.
 
-    The tasks and turns that bear a figure are those of the methods `tasks` and `turns`. The last
-    column, `part`, is "" in the rows of all turns.
+    Ceilings, tasks and turns are those of the methods `ceiling`, `tasks` and `turns`.
     """
     named = {f"{by} {part}": own for by, found in parts.items() for part, own in found.items()}
     rows: list[list[Any]] = []
@@ -207,8 +206,6 @@ def to_json(
 
 
 def _plain(agreement: Agreement) -> dict[str, Any]:
-    """Return the figures as JSON has them."""
-
     def known(values: Mapping[str, float]) -> dict[str, float | None]:
         return {name: v if math.isfinite(v) else None for name, v in values.items()}
 

@@ -37,8 +37,7 @@ _FORMS: Final = ("12", ">6", ">6", "34", ">8", ">7", ">8", ">9", ">7", ">7", "")
 def estimators(choices: Sequence[Choice]) -> dict[str, Estimate]:
     """Return the estimators of chosen methods, by a name that has what differs.
 
-    A method that divides by a deviation is there with and without that, unless the caller has said
-    which. Returns are not discounted, as the exact ones are not, unless the caller set `gamma`.
+    They come with and without division by a deviation, and undiscounted, unless the caller chose.
     """
     found: dict[str, Estimate] = {}
     for choice in choices:
@@ -123,10 +122,7 @@ def to_csv(cells: Sequence[Cell]) -> str:
 
 
 def draw(path: Path, cells: Sequence[Cell]) -> None:
-    """Draw what is off over the size of groups: panels by world, lines by method.
-
-    Bands are what noise alone would show, to both sides. What is not known has no point.
-    """
+    """Draw what is off over group sizes, panels by world, lines by method, bands by noise alone."""
     worlds = list(dict.fromkeys((cell.world, cell.length) for cell in cells))
     panels = [
         _panel(f"{world}, {length} turns", [c for c in cells if (c.world, c.length) == place])

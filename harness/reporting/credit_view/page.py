@@ -36,10 +36,7 @@ _MOST_TITLE: Final = 400
 
 
 def render(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
-    """Return the page: rollouts, the credit of each method, and figures of ECPO, SALT and SCPO.
-
-    Texts are shortened so that the page stays small, and escaped.
-    """
+    """Return the page of rollouts, credit and figures; its texts are shortened and escaped."""
     lead = f"{recorded.source}: {recorded.counts}. Rewards: {recorded.reward}."
     data = contents(recorded, results)
     return PAGE.render(title="Credit, turn by turn", lead=lead, audit=None, data=data)
@@ -125,7 +122,6 @@ class _Texts:
         self.kept: list[str] = []
 
     def number(self, text: str) -> int:
-        """Return the number of a text; a new text is added."""
         if text not in self._numbers:
             self._numbers[text] = len(self.kept)
             coded = text.encode("utf-8", "replace")

@@ -50,10 +50,9 @@ def load(
 ) -> RecordedRollouts:
     """Return the rollouts of files and of runs' folders as one table.
 
-    Groups of different files stay different. From a run's folder the last kept step is read, and
-    its configuration gives the defaults of `reward` and `reward_scale`, else `environment` and 10.
-    Raises `ConfigError` if a folder has no rollouts, `DataMissing` or `DataCorrupt` if a file
-    cannot be read, `TableError` if no rollout can be credited.
+    Groups of different files stay different. A run gives its last kept step, and the defaults of
+    `reward` and `reward_scale`, else `environment` and 10. Raises `ConfigError` if a folder has no
+    rollouts, `DataMissing` or `DataCorrupt` for a file, `TableError` if none can be credited.
     """
     rollouts: list[Rollout] = []
     columns: list[tuple[int, Mapping[str, Floats]]] = []
@@ -148,11 +147,7 @@ _BROKEN: Final = "I should look around first."
 
 
 def example_rollouts() -> list[Rollout]:
-    """Return three groups of eight rollouts of ALFWorld's generated tasks.
-
-    Each member of a group follows the expert less often than the member before; its other actions
-    are random admissible ones, or sometimes malformed.
-    """
+    """Return three groups of eight ALFWorld rollouts; each member follows the expert less often."""
     played: list[Rollout] = []
     settings = {"split": "valid_seen", "oracle": True, "max_turns": MAX_TURNS}
     with agentgyms.make_group(ENV_ID, GROUP_SIZE, **settings) as group:

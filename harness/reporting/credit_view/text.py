@@ -23,11 +23,7 @@ _MARKS: Final = {"ok": "", "no_effect": "~", "inadmissible": "x", "malformed": "
 
 
 def summary(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
-    """Return a summary: the source, and a line with the range of each method's advantages.
-
-    `levels` is the mean number of different advantages within a rollout: 1 for a method that gives
-    all turns of a rollout the same advantage.
-    """
+    """Return a summary; `levels` is the mean number of different advantages within a rollout."""
     left = f", {recorded.left_out} left out" if recorded.left_out else ""
     about = f"{recorded.source}: {recorded.counts}{left}; rewards: {recorded.reward}"
     headings = ("method", "min", "max", "std", "zero", "levels")
@@ -50,10 +46,7 @@ def _range(recorded: RecordedRollouts, credit: Credit) -> list[str]:
 def table(
     recorded: RecordedRollouts, results: Sequence[Credit], rollouts: Sequence[int], width: int
 ) -> str:
-    """Return the advantages of the turns of rollouts, given by their row, a block for each.
-
-    Methods that do not fit into the terminal's width are continued in further blocks.
-    """
+    """Return the advantages by rollout, a block for each; wide ones continue in further blocks."""
     pages = _pages([credit for credit in results if credit.advantage is not None], width)
     returns = episode_returns(recorded.turns)
     blocks = []

@@ -142,10 +142,8 @@ _MOST_TITLE: Final = 85
 def draw_success(path: str | Path, groups: Sequence[Sequence[TrainingRun]]) -> None:
     """Draw learning curves into a `.png` or `.svg` file; an existing one is overwritten.
 
-    For one run: success of each split with its 95 % interval, the mean score if it differs
-    from success, and success on the training tasks. For several: one line for each group of
-    runs that differ in their seeds alone, the mean on the validation split with a band of one
-    deviation.
+    One run has success of each split with its 95 % interval, the mean score if it differs, and
+    training success. Groups of runs have the validation mean, with a band of one deviation.
     """
     figure.check_kind(path)
     single = len(groups) == 1 and len(groups[0]) == 1
@@ -191,11 +189,7 @@ def _curve(label: str, evaluations: Sequence[Mapping[str, Any]]) -> Line:
 
 
 def group_curve(group: Sequence[TrainingRun]) -> Line:
-    """Return the mean success over runs on their validation split, at the steps that all have.
-
-    The band is one standard deviation (ddof 1) to both sides; for a single run it is the 95 %
-    interval.
-    """
+    """Return the mean validation success at common steps, ± one deviation, or 95 % for one run."""
     split, label = group[0].splits[0], method_name(group[0].method)
     if len(group) == 1:
         label = f"{label}, {group[0].folder.resolve().name} (95 % interval)"

@@ -1,4 +1,1 @@
-"""The HTML page of evaluations: figures, and every episode.
-
-Takes loaded evaluations; returns one file that needs nothing else. `page/` is its template.
-"""
+"""The HTML page of evaluations: figures and every episode, in a file that needs nothing else."""

@@ -45,7 +45,6 @@ class Packing:
     """Collects the episodes of a page."""
 
     def __init__(self) -> None:
-        """Start without an episode."""
         self._preambles: dict[str, int] = {}
         self._whole: list[str] = []
         self._bare: list[str] = []
@@ -69,9 +68,7 @@ class Packing:
     def fit(self, limit: int) -> Embedded:
         """Return the episodes in at most `limit` bytes of base64.
 
-        If they take more, all prompts are left out. If that is not enough, the longest episodes
-        lose turns from their middle until all fit. An episode without turns, which is its goal
-        and some hundred bytes, is always kept.
+        First all prompts go, then the longest episodes' middle turns; each goal is kept.
         """
         preambles = [pack(text) for text in self._preambles]
         if sum(map(len, [*self._whole, *preambles])) <= limit:

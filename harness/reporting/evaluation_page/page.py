@@ -42,9 +42,8 @@ _MOST_LABEL, _MOST_GOAL, _MOST_ERROR = 200, 300, 1000
 def write(path: str | Path, evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> None:
     """Write the page of one or more evaluations; an existing file is overwritten.
 
-    If the episodes take more than `limit` bytes, all prompts are left out, then turns of the
-    longest episodes, and the page says so. Raises `ResultError`, `DataMissing` or
-    `DataCorrupt` if recordings were changed, are missing, or are incomplete.
+    Above `limit` bytes prompts are left out, then turns of the longest episodes. Raises
+    `ResultError`, `DataMissing` or `DataCorrupt` if recordings are changed, missing or incomplete.
     """
     writing.write(Path(path), render(evaluations, limit=limit))
 

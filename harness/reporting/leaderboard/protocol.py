@@ -1,9 +1,4 @@
-"""The protocol of a leaderboard's numbers, and in what an evaluation departs from it.
-
-The protocol is what `harness eval` does where nothing is set: every task of the split once, with
-seed 0, by the turn limit, sampling and prompts of `harness.evaluation.defaults`.
-docs/leaderboard.md says it for those who take part.
-"""
+"""A leaderboard's protocol, `harness eval` with nothing set, and departures from it."""
 
 from __future__ import annotations
 

@@ -40,10 +40,7 @@ class Submission:
 
 
 def find(root: Path) -> list[Submission]:
-    """Return the evaluations in a folder, by name; links are not followed.
-
-    Raises `ResultError` if there is no folder, none is in it, or too many are.
-    """
+    """Return the evaluations in a folder, not in links; `ResultError` for none or too many."""
     if not root.is_dir():
         raise ResultError(f"{root} is no folder: expected one that holds folders of evaluations")
     found: list[Submission] = []

@@ -54,9 +54,8 @@ class Verified:
 def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[], Any]) -> Verified:
     """Replay every episode of an evaluation in this process; its folder is not trusted.
 
-    Nothing is read, connected to, run or imported because the folder says so. `on_plan` is called
-    with the number of episodes, `on_episode` after each. Raises `ResultError` or another
-    `AgentGymsError` that says why it cannot be verified.
+    Nothing is read, connected to, run or imported because the folder says so. `on_plan` gets the
+    number of episodes. Raises `ResultError` or another `AgentGymsError` if it cannot be verified.
     """
     check_files(folder)
     _check_sizes(read_json(folder / RESULT))
@@ -124,7 +123,6 @@ def _open(result: Mapping[str, Any]) -> TextEnv:
 
 
 def _check_environment(env: TextEnv, result: Mapping[str, Any]) -> None:
-    """Raise `ResultError` if an environment is not what the result says it was."""
     turns, data = (result["environment"][name] for name in ("max_turns", "data_version"))
     if env.max_turns != turns:
         raise ResultError(f"it names {turns!s:.20} turns, and its environment has {env.max_turns}")
@@ -167,7 +165,6 @@ class _Played:
 
     @property
     def episodes(self) -> int:
-        """Number of episodes."""
         return sum(map(len, self._outcomes.values()))
 
     def add(self, recording: Recording) -> PlannedUnit:
@@ -190,7 +187,6 @@ class _Played:
         return sha256(json.dumps(sorted(self._trails)).encode()).hexdigest()
 
     def check_whole(self) -> None:
-        """Raise `ResultError` if a unit has not ended."""
         for key, unit in self._units.items():
             outcomes = self._outcomes.get(key, [])
             if True not in outcomes and len(outcomes) < self._trials:
@@ -200,7 +196,6 @@ class _Played:
 def _check_header(
     header: Mapping[str, Any], result: Mapping[str, Any], env: TextEnv, unit: PlannedUnit
 ) -> None:
-    """Raise `ResultError` if an episode is not one of this evaluation."""
     kwargs = dict(header["kwargs"])
     if result["model"].get("backend") == "expert":
         kwargs.pop("oracle", None)

@@ -100,11 +100,9 @@ class LoadedEvaluation:
 
 
 def load(path: str | Path) -> LoadedEvaluation:
-    """Return one evaluation.
+    """Return one evaluation: its folder or `result.json`, or the folder of a training run.
 
-    Args:
-        path: Folder of an evaluation, its `result.json`, or the folder of a training run,
-            which gives its last evaluation on the validation split.
+    A run gives its last evaluation on the validation split.
 
     Raises:
         ResultError: There is no result, or it is damaged or of another format.
@@ -116,12 +114,8 @@ def load_all(paths: Sequence[str | Path], choice: Choice = LAST) -> list[LoadedE
     """Return evaluations; a training run gives one for each split, the validation split first.
 
     Training runs that differ only in `run.seed` are one evaluation with several seeds, at the
-    position of the first of them.
-
-    Args:
-        paths: Folders or files as in `load`.
-        choice: The evaluations of a training run that count; several of a split if it is a
-            mean.
+    position of the first of them. `choice` says which evaluations of a run count; a mean gives
+    several of a split.
 
     Raises:
         ResultError: One cannot be read; see `load`.
@@ -142,11 +136,7 @@ def load_all(paths: Sequence[str | Path], choice: Choice = LAST) -> list[LoadedE
 
 
 def evaluation(path: Path) -> LoadedEvaluation:
-    """Return the evaluation of a folder or of a `result.json`, counted again.
-
-    Raises `ResultError` if there is no result, it is damaged, or does not agree with its
-    recordings.
-    """
+    """Return an evaluation by folder or `result.json`, counted again, or raise `ResultError`."""
     file = path if path.suffix == ".json" else path / "result.json"
     if not file.exists():
         why = "is neither an evaluation nor a training run: it has no result.json"
@@ -191,10 +181,7 @@ def _trained(
 
 
 def _distinct(loaded: Sequence[LoadedEvaluation]) -> list[LoadedEvaluation]:
-    """Return the evaluations with unique labels: equal labels are numbered.
-
-    Evaluations of one group of training runs, at several steps, keep one label.
-    """
+    """Return evaluations with unique labels, equal ones numbered; groups of runs keep one label."""
     keys = [i if one.group is None else -1 - one.group for i, one in enumerate(loaded)]
     owners: dict[str, list[int]] = {}
     for key, one in zip(keys, loaded, strict=True):

@@ -76,11 +76,7 @@ class RunDifferences:
 
 
 def run_differences(evaluations: Sequence[LoadedEvaluation]) -> list[RunDifferences]:
-    """Return the differences between the training runs of each environment.
-
-    Runs that differ only in their seeds count as one. Environments whose runs do not differ, and
-    evaluations of other models, are left out.
-    """
+    """Return how training runs of each environment differ, seeds aside; equal ones are left out."""
     runs: dict[str, dict[int, LoadedEvaluation]] = {}
     for one in evaluations:
         if one.group is not None:
@@ -115,7 +111,6 @@ def _differences(env: str, runs: Sequence[LoadedEvaluation]) -> RunDifferences:
 
 
 def _is_in(key: str, parts: Sequence[str]) -> bool:
-    """Return whether a setting is one of these, or in one of these sections."""
     return any(key == part or key.startswith(f"{part}.") for part in parts)
 
 

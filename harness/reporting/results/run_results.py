@@ -31,9 +31,8 @@ _UNKNOWN: Final = (
 def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dict[str, Any]]:
     """Yield the evaluations that count of runs of one group, in the form of `result.json`.
 
-    There is one for each split, of all runs together; if the mean over several steps counts, one
-    for each run and step. Splits that were not evaluated at the chosen steps are left out, with a
-    warning. Too few evaluations are a `ResultError`.
+    There is one per split, or per run and step if a mean counts; a split that was not evaluated
+    there is left out, with a warning. Too few evaluations are a `ResultError`.
     """
     runs = sorted(group, key=lambda run: run.seed)
     for split in group[0].splits:
@@ -114,10 +113,7 @@ def _result(
 
 
 def _metrics(episode: Mapping[str, Any], env_id: str, split: str) -> dict[str, float]:
-    """Return the metrics of an episode that follow from its record; runs keep no metrics.
-
-    SOTOPIA's goal is ten times the score; it is nan if the context ended before the rating.
-    """
+    """Return an episode's metrics: SOTOPIA's goal, ten times the score, nan if it was not rated."""
     if env_name(env_id) != "SOTOPIA":
         return {}
     rated = episode["stop_reason"] != StopReason.CONTEXT_LIMIT
@@ -126,7 +122,6 @@ def _metrics(episode: Mapping[str, Any], env_id: str, split: str) -> dict[str, f
 
 
 def _invalid_share(evaluations: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the share of invalid turns over the turns of all evaluations."""
     shares = [
         (one.get("invalid_share"), sum(int(e["turns"]) for e in finished(one)))
         for one in evaluations

@@ -74,10 +74,9 @@ class SeedGroup:
     def mean(self, column: Column) -> dict[str, Any] | None:
         """Return a column's mean over all episodes in the form of `mean_of`; None if there is none.
 
-        For several evaluations, the deviation is over training seeds if there are several (each
-        with the mean of its evaluations), else over the evaluations' seeds; over steps of one
-        training run there is none. Several evaluations have no interval, because it needs their
-        episodes, not only their means.
+        The deviation is over training seeds if there are several, else over the evaluations' seeds;
+        over steps of one training run there is none. Several evaluations have no interval, because
+        it needs their episodes.
         """
         member_means = [(one, mean) for one in self.members if (mean := column.mean(one.figures))]
         if len(member_means) < 2:
@@ -115,11 +114,10 @@ def _by_training_seed(
 def group_by_seeds(evaluations: Sequence[LoadedEvaluation]) -> list[SeedGroup]:
     """Return evaluations in groups that differ only in seeds.
 
-    Checkpoints of the same step of training runs that differ only in their seed count as one
-    model; so do their best checkpoints (`model.checkpoint` "best"), and those over whose
-    steps a mean is taken. No episode counts twice: in a group, evaluations with the same
-    training seed, or of the same model, have different seeds. A mean over more or fewer steps
-    than a run has is a `ResultError`.
+    Checkpoints of one step of training runs that differ only in their seed count as one model. So
+    do their best ones, and those over whose steps a mean is taken. No episode counts twice:
+    evaluations with one training seed, or of one model, have different seeds. A mean over more or
+    fewer steps than a run has is a `ResultError`.
     """
     groups = [SeedGroup(tuple(group)) for group in grouped(evaluations, _settings, _fits)]
     for group in groups:
@@ -137,11 +135,7 @@ def group_by_seeds(evaluations: Sequence[LoadedEvaluation]) -> list[SeedGroup]:
 
 
 def _settings(one: LoadedEvaluation) -> str:
-    """Return everything but seeds that decides an evaluation's numbers, as a key.
-
-    A training run's own evaluation has a key of its own: runs that differ only in seeds were
-    already combined when they were loaded.
-    """
+    """Return all but seeds that decides an evaluation's numbers, as a key; a run's own is apart."""
     result = one.result
     if "training" in result:
         return f"training {one.group} {one.label}"

@@ -57,10 +57,7 @@ def setting_of(result: Mapping[str, Any]) -> Setting:
 
 
 def data_source(env_id: str, kwargs: Any, recorded: Any = None) -> str:
-    """Return whose tasks were played, as `TextEnv.data_source_of` says; "" if nobody knows.
-
-    The environment's arguments decide where `recorded`, the environment's word, is None.
-    """
+    """Return whose tasks were played: `recorded`, else by the arguments; "" if nobody knows."""
     if isinstance(recorded, str):
         return recorded
     known = str(env_id).rpartition(":")[2]

@@ -49,9 +49,8 @@ class Choice:
     def steps(self, evaluations: Sequence[Mapping[str, Any]], figure: str, run: str) -> list[int]:
         """Return the steps that count, in order; raise `ResultError` if there are too few.
 
-        The evaluations are of the validation split, by step, at least one. The best one has the
-        greatest `figure`, `"success"` or `"score"`; of equal ones the earlier counts. `run` names
-        the run in the error.
+        `evaluations` are of the validation split, by step, at least one; the best one has the
+        greatest `figure`, the earlier of equals.
         """
         if len(evaluations) < self.count:
             raise ResultError(
@@ -126,8 +125,7 @@ class TrainingRun:
     def chosen(self, split: str, choice: Choice = LAST) -> list[dict[str, Any]]:
         """Return the evaluations of a split that count, by step; too few are a `ResultError`.
 
-        Steps are chosen on the validation split. The result is empty if the split was not
-        evaluated at all of them.
+        Steps are chosen on the validation split; without all of them the result is empty.
         """
         if choice == LAST:
             return [self.last(split)]
@@ -216,10 +214,7 @@ def _counted(evaluation: Mapping[str, Any], played: Sequence[EpisodeRecord]) -> 
 
 
 def group_by_settings(runs: Sequence[TrainingRun]) -> list[list[TrainingRun]]:
-    """Return runs in groups that differ only in seed, name and folder.
-
-    Runs of one group were last evaluated after the same steps and have different seeds.
-    """
+    """Return runs in groups that differ only in seed, name and folder, after the same steps."""
 
     def settings(run: TrainingRun) -> str:
         last = {split: run.last(split)["step"] for split in run.splits}
@@ -240,10 +235,7 @@ def group_name(group: Sequence[TrainingRun]) -> str:
 def grouped(
     items: Sequence[_Item], key: Callable[[_Item], str], fits: Callable[[_Item, list[_Item]], bool]
 ) -> list[list[_Item]]:
-    """Return items in groups of one key; an item goes into the first group that it fits into.
-
-    Groups stand in the order of their first items; `fits` must be true for an empty group.
-    """
+    """Return items by key, each in the first group that it `fits`; it must fit an empty one."""
     groups: dict[tuple[str, int], list[_Item]] = {}
     for item in items:
         name, number = key(item), 0

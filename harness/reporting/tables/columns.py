@@ -40,8 +40,7 @@ def inner(values: Mapping[str, Any], path: Sequence[str]) -> Any:
 def columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
     """Return the columns of an environment's table, such as that of `agentgyms/ALFWorld-v0`.
 
-    An environment that is not in the papers has a column for each family that the figures
-    name, one for all tasks, and one for the score if it differs from success.
+    One that is not in the papers has each family, all tasks, and the score if it is not success.
     """
     name = env_name(env_id)
     if name in _FIXED:
@@ -50,11 +49,7 @@ def columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
 
 
 def detail_columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
-    """Return the columns of an environment's second table; [] if it has none.
-
-    AppWorld has both goal completions by difficulty, as in SALT's Table 3, SOTOPIA has its
-    dimensions, and Sokoban has success by number of boxes.
-    """
+    """Return the columns of the second table (AppWorld's as SALT's Table 3); [] if it has none."""
     name, breakdowns = env_name(env_id), figures.get("breakdowns", {})
     found: list[Column] = []
     if name == "AppWorld":

@@ -143,10 +143,7 @@ MOST_TASKS: Final = 30
 
 
 def comparison(evaluations: Sequence[LoadedEvaluation]) -> str:
-    """Return the comparison of each pair of evaluations of one environment and split.
-
-    Raises `PairingError` if no two have the same, or two cannot be compared.
-    """
+    """Return comparisons by pairs of one environment and split; `PairingError` if there is none."""
     pairs = [
         (a, b)
         for a, b in combinations(evaluations, 2)

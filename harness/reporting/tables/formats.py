@@ -66,10 +66,7 @@ def notes(table: ResultTable) -> list[str]:
 
 
 def to_latex(tables: Sequence[ResultTable], *, bold: bool = False) -> str:
-    """Return tables in LaTeX for the package booktabs, with base models as headings.
-
-    With `bold`, the best number of each column among the rows of one base model is bold.
-    """
+    """Return tables in LaTeX for booktabs; `bold` marks each column's best of a base model."""
     return "\n".join(_latex(table, bold) for table in tables)
 
 

@@ -87,8 +87,7 @@ class ResultTable:
     def best(self) -> set[tuple[int, int, str]]:
         """Return row, block and heading of the best cells of a column among a base model's rows.
 
-        Our rows and the papers' rows are compared separately, because their data may differ. A
-        model with a single row has none.
+        Our rows and the papers' are compared apart, as data may differ; a single row has none.
         """
         found: set[tuple[int, int, str]] = set()
         sources = [
@@ -119,11 +118,9 @@ def build(
 ) -> list[ResultTable]:
     """Return the tables of evaluations: one for each environment and split.
 
-    ALFWorld and WebShop share a table, as in the papers, and so do the splits of AppWorld and
-    of SOTOPIA. A second table has AppWorld's difficulties, SOTOPIA's dimensions or Sokoban's
-    numbers of boxes. Evaluations that differ only in their seeds are one row. The papers'
-    results may stand beside official data, main ones in main tables and detailed ones in
-    second tables; a note says where they were left out.
+    ALFWorld and WebShop share a table, as in the papers, and so do the splits of AppWorld and of
+    SOTOPIA. Second tables have difficulties, dimensions or numbers of boxes. Evaluations that
+    differ only in seeds are one row. The papers' results stand beside official data alone.
     """
     blocks: dict[Setting, list[LoadedEvaluation]] = {}
     for one in evaluations:
@@ -139,7 +136,6 @@ def build(
 
 
 def _side_by_side(keys: Iterable[Setting]) -> list[list[Setting]]:
-    """Return the settings grouped into tables."""
     sides: list[list[Setting]] = []
     for key in keys:
         for side in sides:

@@ -29,10 +29,7 @@ _LEGEND: Final = f"""\
 
 
 def markdown(tables: Sequence[ResultTable]) -> str:
-    """Return a row for each method against the first of its model; "" if none has common seeds.
-
-    Seeds are those of training; two that both methods have are needed.
-    """
+    """Return each method against the first of its model; "" without two common training seeds."""
     lines = [line for one in tables if not one.detailed for line in _lines(one)]
     if not lines:
         return ""

@@ -1,7 +1,4 @@
-"""Which of several episodes of one task is kept.
-
-Reference: Wang et al. 2022, arXiv:2203.11171, self-consistency: the most frequent final answer.
-"""
+"""Chooses one of a task's episodes (self-consistency: Wang et al. 2022, arXiv:2203.11171)."""
 
 from __future__ import annotations
 
@@ -15,10 +12,9 @@ from harness.types.rollout import Rollout, StopReason
 
 
 def by_likelihood(played: Sequence[Rollout]) -> int:
-    """Return the episode with the largest sum of log-probabilities over all its answers' tokens.
+    """Return the episode with the largest sum of log-probabilities over its answers' tokens.
 
-    An episode without an answer is never preferred; of equal ones the first is returned. Raises
-    `ConfigError` if the completer reports no log-probabilities.
+    Raises `ConfigError` if the completer reports none.
     """
     return max(range(len(played)), key=lambda i: _logprob(played[i]))
 
@@ -34,10 +30,7 @@ def _logprob(rollout: Rollout) -> float:
 
 
 def by_majority(played: Sequence[Rollout]) -> int:
-    """Return the first episode that ended with the most frequent last action, by its key.
-
-    Episodes that ended by a limit have no answer; if none has one, the first is returned.
-    """
+    """Return the first episode that ended with the most frequent last action, by its key."""
     ended = {
         i: rollout.turns[-1].action_key
         for i, rollout in enumerate(played)

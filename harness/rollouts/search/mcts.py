@@ -1,10 +1,9 @@
 """Monte Carlo tree search over an environment: PUCT with a policy's prior, and values of states.
 
-Before each turn, simulations go from the episode's state down the tree of tried actions, try one
-action more, and estimate the value of the state that it leads to. They take place in the episode's
-environment, by snapshots, so that none more is open; then the episode goes on with the action that
-was tried most often, and the part of the tree below it is kept. Equal states at equal turns, with
-equal prompts if the policy reads prompts, are one node with one list of actions and one value.
+Before each turn, simulations go down the tree of tried actions, try one action more, and estimate
+the value of the state that it leads to. They use snapshots of the episode's environment. Then the
+action that was tried most often is played, and the tree below it is kept. Equal states at equal
+turns, with equal prompts if the policy reads prompts, are one node.
 
 References: Kocsis and Szepesvári 2006 (UCT); Silver et al. 2017 (PUCT); Zhou et al. 2024,
 arXiv:2310.04406 (LATS: language models as policy, environments' rewards as value).
@@ -42,10 +41,7 @@ class Plan:
 
 
 class TreeSearch:
-    """The search of one episode.
-
-    The budget pays for simulations only: the turns of the played episode are not counted.
-    """
+    """The search of one episode; the budget pays for simulations, not for the episode's turns."""
 
     def __init__(
         self, proposals: Proposals, value: StateValue, budget: Budget, plan: Plan, seed: int
@@ -60,20 +56,16 @@ class TreeSearch:
     async def run(
         self, episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
     ) -> Rollout:
-        """Play an episode as `run_episode` does, with a search before each turn.
-
-        The actor decides where the budget was spent before an action was tried.
-        """
+        """Play as `run_episode`, with a search before each turn or, without budget, the actor."""
         player = _Player(self, actor, episode)
         return await run_episode(
             episode, player, seed=seed, allow_initial_overflow=allow_initial_overflow
         )
 
     async def decide(self, episode: Episode) -> Decision | None:
-        """Return the best action of the episode's state, and leave the environment in that state.
+        """Return the best action, the environment left in its state; None if the budget is spent.
 
-        None if the budget was spent before an action was tried. Raises `EnvUnavailable` if the
-        environment or a judge fails, `ModelUnavailable` if the model gives no answer, and
+        Raises `EnvUnavailable` if the environment or a judge fails, `ModelUnavailable`, and
         `ConfigError` if chance takes part in the environment's turns.
         """
         if episode.env.stochastic:
@@ -147,7 +139,6 @@ class TreeSearch:
         return node.point.episode.moved_to(node.point.episode.env)
 
     async def _go_to(self, node: Node) -> None:
-        """Bring the environment into a state."""
         if self._at is node:
             return
         assert node.point is not None
@@ -178,10 +169,7 @@ class TreeSearch:
         return node
 
     def preferences(self, seed: int, min_visits: int) -> Iterator[Preference]:
-        """Yield a pair for each state with two different actions tried `min_visits` times.
-
-        `seed` is the evaluation's seed, which the pairs name; see `Node.pair`.
-        """
+        """Yield a pair per state with two actions tried `min_visits` times, named by `seed`."""
         for node in self.nodes:
             pair = node.pair(min_visits)
             if node.point is None or pair is None:
@@ -201,13 +189,10 @@ class TreeSearch:
 
 
 class _Given:
-    """An actor that takes one decision."""
-
     def __init__(self, decision: Decision) -> None:
         self._decision = decision
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return it."""
         return self._decision
 
 
@@ -218,7 +203,6 @@ class _Player:
         self._search, self._actor, self._episode = search, actor, episode
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return the search's decision, or the actor's if there is none."""
         found = await self._search.decide(self._episode)
         if found is None:
             return await self._actor.act(view, seed)

@@ -1,8 +1,4 @@
-"""The policy and the values of a tree search.
-
-`Proposals` and `StateValue` are the interfaces; a critic is a function of an episode that returns
-a number.
-"""
+"""The policy and the values of a tree search, behind `Proposals` and `StateValue`."""
 
 from __future__ import annotations
 
@@ -55,8 +51,7 @@ class SampledProposals:
     async def propose(self, episode: Episode, seed: int) -> list[tuple[Decision, float]]:
         """Return the different actions of `width` answers, the first answer of each.
 
-        Raises `BudgetSpent`, `ContextOverflow` if the prompt does not fit into the model's context,
-        and `ModelUnavailable`.
+        Raises `BudgetSpent`, `ContextOverflow` or `ModelUnavailable`.
         """
         view = episode.view()
         asked = [self.agent.act(view, seed_of(seed, k)) for k in range(self._width)]
@@ -98,10 +93,7 @@ class UniformProposals:
 
 
 def rollout_value(actor: Actor, budget: Budget, discount: float) -> StateValue:
-    """Return the value by a rollout: the score of one episode played on to its end, discounted.
-
-    The budget pays for its steps, not for the actor's tokens.
-    """
+    """Return the discounted score of one episode played on; the budget pays for its steps alone."""
 
     async def value(episode: Episode, seed: int) -> float:
         rollout, over = episode.rollout, False
@@ -120,8 +112,7 @@ def rollout_value(actor: Actor, budget: Budget, discount: float) -> StateValue:
 def solver_value(discount: float) -> StateValue:
     """Return the value by the environment's solver: discount ** `optimal_remaining`.
 
-    `optimal_remaining`, in `info["oracle"]`, is the length in turns of a shortest solution. The
-    value is 0 if it is negative (no solution is known) or larger than the number of turns left.
+    These are the turns of a shortest solution; if negative (unknown) or too many, it is 0.
     """
 
     async def value(episode: Episode, _: int) -> float:

@@ -76,11 +76,7 @@ def write(path: str | Path, preferences: Iterable[Preference]) -> None:
 
 
 def read(path: str | Path) -> list[Preference]:
-    """Return the preferences of a file.
-
-    Raises `DataMissing` if there is no such file. Raises `DataCorrupt` if a line is not a
-    preference; the message names it.
-    """
+    """Return a file's preferences; raise `DataMissing`, or `DataCorrupt` that names the line."""
     path, found = Path(path), []
     try:
         for row, content in enumerate(read_lines(path), 1):

@@ -72,10 +72,7 @@ class Node:
         return max(tried, key=lambda edge: (edge.visits, edge.value), default=None)
 
     def pair(self, min_visits: int) -> tuple[Edge, Edge] | None:
-        """Return the actions of largest and smallest value, both tried `min_visits` times.
-
-        None if no two values differ.
-        """
+        """Return the most and least valued actions tried `min_visits` times; None if equal."""
         tried = [edge for edge in self.edges if edge.visits >= max(min_visits, 1)]
         if len(tried) < 2:
             return None
@@ -89,9 +86,8 @@ def back_up(
 ) -> None:
     """Add the return of a simulation to the actions of its path from the root.
 
-    `value` belongs to the state after the last action; each action discounts it. With the backup
-    `"mean"` an action's value is the mean return of its simulations; with `"max"` it is the best
-    known return from its state, which is exact if values and environment are.
+    `value` is of the state after the last action. By `"mean"` an action has the mean of its
+    returns, by `"max"` the best known one, which is exact if values and environment are.
     """
     for node, edge in reversed(path):
         value *= discount

@@ -1,12 +1,10 @@
 """A curriculum: tasks that are too easy or too hard, by their measured success, come less often.
 
-A group whose rollouts all succeed or all fail has no advantage to learn from. By their success in
-training so far tasks are in the pool `easy`, `hard` or `normal`, and a pass over the split leaves
-out a share of the first two. The others are drawn as by `TaskSampler`. No task leaves the split:
-one that was left out may be drawn in the next pass, and is measured again.
+By success so far tasks are `easy`, `hard` or `normal`, and a pass over the split leaves out a share
+of the first two. A task that was left out may be drawn in the next pass.
 
-The draw depends on the seed and on the rollouts of the steps before. `state_dict` is the state
-after the last whole step, so a resumed run draws the tasks of an uninterrupted one.
+The draw depends on the seed and on the rollouts of earlier steps. `state_dict` is the state after
+the last whole step, so a resumed run draws the tasks of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -40,11 +38,7 @@ class Curriculum(TaskSampler):
         return {"position": self._position, "success": dict(self._success)}
 
     def draw(self, step: int, count: int, round_index: int = 0) -> list[TaskDraw]:
-        """Return the next `count` tasks of the passes; all rounds of a step go on in them.
-
-        A task may come twice if a step reaches into the next pass. Round 0 begins the step's
-        figures.
-        """
+        """Return the next `count` tasks of the passes; one may come twice where a pass ends."""
         del step
         if not round_index:
             self._num_left_out = 0
@@ -76,10 +70,7 @@ class Curriculum(TaskSampler):
         return "hard" if success <= hard else "normal"
 
     def record(self, rollouts: Sequence[Rollout]) -> None:
-        """Measure the task of a group anew, from its members without lost ones and siblings.
-
-        The success is the mean of the earlier one and of the members' mean.
-        """
+        """Measure a group's task anew: the mean of its earlier success and the members'."""
         members = [one for one in rollouts if one.turns and not one.error and one.parent is None]
         if not members:
             return

@@ -32,13 +32,9 @@ class Answer:
 
 
 class AnswerMaker:
-    """Makes answers of completions.
-
-    `tool_format` is the name of the format of calls, or `"auto"`.
-    """
+    """Makes answers of completions; `tool_format` names the format of calls, or is "auto"."""
 
     def __init__(self, chat_tokenizer: ChatTokenizer, tool_format: str = "auto") -> None:
-        """Look up the format; the template of a model may have none."""
         self._chat_tokenizer = chat_tokenizer
         found = chat_tokenizer.chat_encoder.tool_format
         name = found if tool_format == "auto" else tool_format

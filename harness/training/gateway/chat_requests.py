@@ -70,10 +70,7 @@ class ChatRequest:
 
 
 def read(body: Any) -> ChatRequest:
-    """Return the request of a body. Temperature, `top_p` and seed in it have no effect.
-
-    Raises `Refused` if a field is missing, has a wrong type, or needs what no policy here can do.
-    """
+    """Return a body's request, or raise `Refused`; temperature, `top_p` and seed have no effect."""
     if not isinstance(body, dict):
         raise Refused(f"the body must be a JSON object, got {type(body).__name__}")
     for name, values in _ONLY.items():
@@ -115,7 +112,6 @@ def check_plain(value: Any, what: str) -> None:
 
 
 def _typed(fields: Mapping[str, Any], name: str, kind: type, *default: Any, where: str = "") -> Any:
-    """Return a field of a type; a null is a missing field."""
     path, value = f"{where}{name}", fields.get(name)
     if value is None and default:
         return default[0]

@@ -29,10 +29,7 @@ class Position(NamedTuple):
 
 
 class EnvSessions:
-    """Reads sessions of the environments' servers that agents play on.
-
-    A session is on one of them.
-    """
+    """Reads sessions of the environments' servers that agents play on; each is on one server."""
 
     def __init__(
         self, urls: Sequence[str], token: str = "", transport: Transport | None = None

@@ -58,8 +58,7 @@ class _Job:
 class Gateway:
     """The calls, rollouts and groups of agents, and the policy that answers them.
 
-    The event loop of `serve` alone calls the completer. `weights` is the number of the step whose
-    weights the policy has.
+    Only `serve`'s event loop calls the completer. `weights` is the step whose weights it has.
     """
 
     def __init__(
@@ -85,10 +84,9 @@ class Gateway:
     def answer(
         self, rollout: OpenRollout, request: ChatRequest, has_left: Callable[[], bool]
     ) -> Answer:
-        """Return the policy's answer to a request of a rollout; wait while the policy learns.
+        """Return the policy's answer, or raise `Refused`; wait while the policy learns.
 
-        If the client `has_left`, the answer does not join the rollout. Raises `Refused` if the
-        session is unknown or the policy cannot answer.
+        If the client `has_left`, the answer does not join the rollout.
         """
         position = self._sessions.position(rollout.session) if rollout.session else None
         if position:
@@ -146,10 +144,7 @@ class Gateway:
             raise Refused(str(e), 503, "model_unavailable") from e
 
     def reward(self, name: str, report: Mapping[str, Any]) -> dict[str, Any]:
-        """End a rollout with the reward of its session or of a report, and return its description.
-
-        Raises `Refused` if it is not open, waits for an answer, or the report is wrong.
-        """
+        """End a rollout with its session's or report's reward; describe it or raise `Refused`."""
         if self.book.has_finished(name):  # a repeated request
             return {"rollout_id": name, "ended": True}
         rollout = self.book.find(name)
@@ -181,7 +176,6 @@ class Gateway:
         return from_session(recording, calls)
 
     def _check_length(self, request: ChatRequest) -> None:
-        """Refuse a request that no tokens of the context hold, before it is encoded."""
         most = MOST_CHARACTERS * self.options.max_length
         length = request.num_characters
         if length > most:

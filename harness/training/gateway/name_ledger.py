@@ -16,14 +16,9 @@ MOST_NAMES: Final = 65536
 
 
 class NameLedger:
-    """Knows which rollouts began in earlier processes of a run.
-
-    Each line of the file is a name, as JSON. Raises `CheckpointError` if the file is damaged; a
-    last line without an end, which a kill leaves, is taken away.
-    """
+    """Knows which rollouts began in earlier processes; `CheckpointError` if the file is damaged."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file, which is made if it is missing."""
         with writing.AppendedFile(path) as file:
             file.mend(lambda _: False, lambda _: False)
         names = _names(path)

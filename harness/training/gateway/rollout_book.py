@@ -50,13 +50,10 @@ class OpenRollout:
 
 
 class RolloutBook:
-    """Open rollouts by name, and the groups that they belong to.
+    """Open rollouts by name, and the groups that they belong to; the clock is in monotonic seconds.
 
-    A session is of one open rollout, and each of its episodes of one rollout. The clock is
-    monotonic, in seconds. `ledger` knows the rollouts of earlier processes; None stands for none.
-
-    A checkpoint keeps the rollouts that have ended and are not learned from yet, and which rollouts
-    have ended. Those that a kill cut off are refused: what is left of them is no episode.
+    A session is of one open rollout, and each of its episodes of one rollout. A checkpoint keeps
+    ended rollouts not learned from yet. Those that a kill cut off are refused: they are no episode.
     """
 
     def __init__(
@@ -81,11 +78,10 @@ class RolloutBook:
         self._begun = 0
 
     def open(self, name: str, *, settle: bool = False, **given: str) -> OpenRollout:
-        """Return the rollout of a name; a new one joins its group.
+        """Return the rollout of a name, or raise `Refused`; a new one joins its group.
 
-        `given` may have `group`, `task` and `session`; "" stands for unknown. One who comes first
-        may `settle` the session: what others give is not read then. Raises `Refused` if a name is
-        missing or differs from before, the rollout has ended, or its group is full.
+        `given` may have `group`, `task` and `session`; "" stands for unknown. Who comes first may
+        `settle` the session: what others give is not read then.
         """
         if not name or any(len(one) > _LONGEST_NAME for one in (name, *given.values())):
             what = f"of 1 to {_LONGEST_NAME} characters"
@@ -150,7 +146,6 @@ class RolloutBook:
             )
 
     def _note(self, name: str) -> None:
-        """Write the name of a new rollout into the ledger."""
         try:
             if self._ledger is not None:
                 self._ledger.add(name)
@@ -205,10 +200,7 @@ class RolloutBook:
             return name in self._finished
 
     def drop(self, name: str) -> None:
-        """Drop an open rollout and free its place in its group.
-
-        Raises `Refused` if there is none.
-        """
+        """Drop an open rollout and free its group's place; raise `Refused` if there is none."""
         with self._lock:
             found = self._find(name)
             self._close(found)
@@ -225,11 +217,7 @@ class RolloutBook:
                 )
 
     def finish(self, ended: OpenRollout, rollout: Rollout) -> None:
-        """Add an ended rollout to its group.
-
-        Raises `Refused` if it has no score, a reward that no float32 holds, or starts in another
-        state than its group.
-        """
+        """Add an ended rollout to its group; raise `Refused` if that cannot learn from it."""
         if not rollout.turns or math.isnan(rollout.score):
             raise Refused("the episode has no turn or no score: drop the rollout", 409)
         check_numbers(rollout)
@@ -303,7 +291,6 @@ class RolloutBook:
 
 
 def _keep(kept: OrderedDict[str, Any], name: str, value: Any) -> None:
-    """Keep a value under a name, as the last of at most `MOST_NAMES`."""
     kept.pop(name, None)
     kept[name] = value
     if len(kept) > MOST_NAMES:

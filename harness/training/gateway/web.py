@@ -33,12 +33,11 @@ _log = logging.getLogger(__name__)
 
 
 def create_app(gateway: Gateway, token: str = "", max_body_bytes: int = MAX_BODY_BYTES) -> Flask:
-    """Return the application of a gateway.
+    """Return the application of a gateway; raise `ConfigError` if no client can send the token.
 
-    An agent names its rollout in the header `X-Rollout-Id`, or in the address: `/rollouts/ID` has
-    the same routes. `token` is a bearer token, or the key of Anthropic's clients; "" for none.
-    Without one, it answers at addresses, `localhost`, names without a dot, and the names in
-    `AGENTGYMS_ALLOWED_HOSTS`. Raises `ConfigError` if no client can send the token.
+    The header `X-Rollout-Id` or the address, `/rollouts/ID`, names an agent's rollout. `token` is a
+    bearer token, or the key of Anthropic's clients. Without one it answers at addresses,
+    `localhost`, names without a dot, and the names in `AGENTGYMS_ALLOWED_HOSTS`.
     """
     app = Flask("harness.training.gateway", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
@@ -111,7 +110,6 @@ def _view(
 
 
 def _rollout(gateway: Gateway, rollout_id: str, *, settle: bool = False) -> OpenRollout:
-    """Return the rollout that a request names in its address or its headers; see `open`."""
     names = {kind: request.headers.get(f"X-{kind}-Id", "") for kind in ("Group", "Task", "Session")}
     given = {kind.lower(): name for kind, name in names.items()}
     name = rollout_id or request.headers.get("X-Rollout-Id", "")
@@ -135,7 +133,6 @@ def _check_access(access: Access, names: OwnNames) -> None:
 
 
 def _body() -> Any:
-    """Return the request's JSON value; an empty body stands for an empty object."""
     content = request.get_data(cache=False)
     try:
         value = serialization.loads(content, "body") if content else {}

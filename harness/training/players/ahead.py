@@ -47,7 +47,6 @@ class _CurriculumSnapshot:
         self.keep()
 
     def keep(self) -> None:
-        """Keep the present state."""
         self._kept = copy.deepcopy(self._curriculum.state_dict())
 
     def state_dict(self) -> dict[str, Any]:
@@ -62,8 +61,7 @@ class AheadPlayer:
     """Plays a step's rollouts while the policy learns from those of the step before.
 
     Rollouts are at most one version of the weights older than the policy that learns from them. A
-    resumed run plays the lost ones again, with the checkpoint's weights and the same tasks and
-    seeds. Checkpoints keep `parts`.
+    resumed run plays lost ones again, with the checkpoint's weights and the same tasks and seeds.
     """
 
     def __init__(
@@ -99,10 +97,7 @@ class AheadPlayer:
         """Do nothing: nobody waits for this player."""
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
-        """Return the rollouts of a step and begin those of the next.
-
-        An error of the thread is raised.
-        """
+        """Return the rollouts of a step and begin those of the next; raise the thread's error."""
         self._began = self._mark()
         if self._stream is not None:
             played = self._player.result(step, self._stream.take(step))
@@ -132,7 +127,6 @@ class AheadPlayer:
             self._sync()
 
     def _sync(self) -> None:
-        """Load the policy's weights between answers, unless the generator has them."""
         if self._answers.version != self._learned:
             with self._answers.paused():
                 self._generator.sync()

@@ -16,13 +16,11 @@ from harness.types.rollout import Completion
 class DemonstrationActor:
     """The environment's expert as an actor; its completions have the policy's tokens.
 
-    Random actions, drawn with probability `noise` in [0, 1) from the same episode, and actions not
-    known to be optimal count as malformed, so that they are not imitated. All log-probabilities are
-    0.
+    Random actions, with probability `noise` in [0, 1), and those not known to be optimal count as
+    malformed, so that they are not imitated. All log-probabilities are 0.
     """
 
     def __init__(self, config: Config, policy: Policy, kind: str, noise: float) -> None:
-        """Raise `ConfigError` if `noise` is out of range."""
         self._agent = make_prompt_agent(config, policy.chat_tokenizer)
         self._policy = policy
         self._demonstrator = Demonstrator(self._agent, kind, noise)

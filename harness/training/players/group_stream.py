@@ -21,11 +21,7 @@ _TICK_S: Final = 0.02
 
 
 class GroupStream:
-    """Plays the groups of a run one after the other, in a thread.
-
-    `size` is the number of groups of a step, `version` returns the version of the generator's
-    weights.
-    """
+    """Plays a run's groups in a thread, `size` to a step; `version` gives that of the weights."""
 
     def __init__(
         self,
@@ -46,10 +42,7 @@ class GroupStream:
         self._playing: Future[None] | None = None
 
     def take(self, step: int) -> list[Rollout]:
-        """Wait for the groups that a step learns from and return their rollouts.
-
-        Raise the thread's error.
-        """
+        """Wait for the groups that a step learns from and return them; raise the thread's error."""
         if self._playing is None:
             self._playing = self._thread.submit(self._run, self._play())
         with self._changed:
@@ -79,7 +72,6 @@ class GroupStream:
         return [*due, *others][: self._size]
 
     async def _play(self) -> None:
-        """Play until all groups of the run have ended."""
         room = await self._player.max_open_groups()
         running: dict[asyncio.Task[list[Rollout]], int] = {}
         try:

@@ -30,9 +30,8 @@ _GRACE_S: Final = 5.0
 class OutsideAgents:
     """Waits for whole groups of a gateway; it has the methods of `Player`.
 
-    `data_version` is "", because the agents choose their environments.
-    Checkpoints keep `parts`. Raises `ConfigError` if there are several processes or the address
-    cannot be used, and `CheckpointError` if the run's list of names is damaged.
+    Raises `ConfigError` for several processes or an unusable address, and `CheckpointError` if the
+    run's list of names is damaged.
     """
 
     data_version = ""
@@ -46,7 +45,6 @@ class OutsideAgents:
         processes: ProcessGroup,
         folder: Path,
     ) -> None:
-        """Take the address; `open` begins to answer."""
         if processes.size > 1:
             raise ConfigError("rollout.gateway is for one process: leave out torchrun")
         self._config, self._run = config, run

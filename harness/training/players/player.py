@@ -42,10 +42,7 @@ class StepRollouts:
 
 
 class Player:
-    """Plays the rollouts of training steps, with the groups shared among the processes.
-
-    `curriculum` is the source of tasks, if the run has one.
-    """
+    """Plays the rollouts of training steps, with the groups shared among the processes."""
 
     def __init__(
         self,
@@ -58,7 +55,6 @@ class Player:
         run: Callable[[Coroutine[Any, Any, Any]], Any] = asyncio.run,
         processes: ProcessGroup = SINGLE_PROCESS,
     ) -> None:
-        """Environments are made when needed."""
         self._run, self._processes = run, processes
         self._config, self._policy = config, policy
         self._kind = methods.get(config.method.name).actor
@@ -78,11 +74,7 @@ class Player:
         """Do nothing: nobody waits for this player."""
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
-        """Return the rollouts of a training step, numbered from 0.
-
-        Each rollout goes to `on_finish` once its group has ended. Raises `TrainingError` if no
-        episode could be played.
-        """
+        """Return a step's rollouts; each goes to `on_finish` once its group has ended."""
         played, figures = self._collect(step, on_finish)
         result = self.result(step, played)
         return replace(result, figures=result.figures | figures)
@@ -163,11 +155,9 @@ class Player:
         return returns_differ(rollouts, self._config.method.reward)
 
     def _measured(self) -> dict[str, float]:
-        """End the curriculum's step and return its figures; none without one."""
         return {} if self.curriculum is None else self.curriculum.end_step()
 
     def _branches(self, seed: int) -> Branches | None:
-        """Return where siblings branch in a step; None without branches."""
         branch, method = self._config.rollout.branch, self._config.method
         if not branch.at:
             return None
@@ -187,7 +177,6 @@ class Player:
         return StateReturns(player, self._continuations, method.reward, gamma, method.reward_scale)
 
     def _cost(self, returns: StateReturns | None) -> dict[str, float]:
-        """Return the figures of a step's continuations, of all processes; none without them."""
         if returns is None:
             return {}
         costs: list[Cost] = self._processes.gather(returns.cost)
@@ -208,7 +197,6 @@ class Player:
         self._pool.close()
 
     def _actor(self) -> Actor:
-        """Return the actor of a step; an expert is made new for each step."""
         if self._kind != "expert":
             return self._agent
         warm = self._config.warmstart
@@ -257,7 +245,6 @@ def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
 
 
 def _thought_figures(answers: Sequence[Completion]) -> dict[str, float]:
-    """Return the lengths of thoughts in tokens and the share of cut ones, if there are any."""
     lengths = [one.thought_tokens for one in answers if one.thought_tokens is not None]
     if not any(lengths):
         return {}

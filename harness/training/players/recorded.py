@@ -29,7 +29,6 @@ class RecordedPlayer:
     """
 
     def __init__(self, config: Config, policy: Policy) -> None:
-        """Read and check the files."""
         source = config.rollout
         self.parts: dict[str, Stateful] = {}
         self._groups: dict[str, list[Rollout]] = {}
@@ -69,7 +68,6 @@ class RecordedPlayer:
 
 
 def _usable(file: str, policy: Policy) -> list[Rollout]:
-    """Return the rollouts of a file without errors, each with a turn."""
     try:
         rollouts = rollout_files.read(file).rollouts
     except DataError as e:

@@ -1,8 +1,4 @@
-"""Series of training runs: seeds, methods and swept values, in this process or in several.
-
-`train_all` takes the runs' configurations, as `harness.config.vary` makes them, and returns their
-folders; `state` and `check_all` say what is there, `kinds` which runs differ in their seeds alone.
-"""
+"""Series of training runs: seeds, methods and swept values, in this process or in several."""
 
 from __future__ import annotations
 

@@ -68,9 +68,8 @@ def run_children(
 ) -> None:
     """Train runs in at most `jobs` processes at a time; `ended` gets the folder of each.
 
-    Raises:
-        TrainingStopped: This process got a signal; the running ones have saved their last step.
-        TrainingError: A run failed; those beside it were trained to their ends.
+    Raises `TrainingStopped` at a signal, once the last steps are saved, and `TrainingError` if a
+    run failed, once those beside it have ended.
     """
     waiting, running = list(children), dict[Child, _Process]()
     failed: list[str] = []
@@ -129,11 +128,9 @@ class _Process:
         self._output.close()
 
     def has_ended(self) -> bool:
-        """Return whether the process has ended."""
         return self.handle.poll() is not None
 
     def last_words(self) -> str:
-        """Return the end of what the process printed, and its status."""
         self._output.seek(0)
         text = self._output.read().decode(errors="replace")[-_MOST_SHOWN:].strip()
         return f"{text} (status {self.handle.returncode})"

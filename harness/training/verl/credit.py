@@ -116,7 +116,6 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         )
 
     def _keep(self, rollouts: Sequence[Rollout], credit: Credit) -> None:
-        """Write the rollouts of every n-th step and of the last, as this harness's trainer does."""
         every, step, config = self._recipe.run.keep_rollouts, self.global_steps, self._recipe
         whole = every > 0 and step % every == 0
         if not whole and step != config.run.steps:
@@ -154,7 +153,6 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         return super()._update_actor(batch, metrics)
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kw: Any) -> None:
-        """Log the step under the names of this harness too."""
         super()._compute_metrics(batch, metrics, *args, **kw)
         figures = {own: float(metrics[name]) for name, own in _FIGURES.items() if name in metrics}
         ours = ("rollout/", "credit/")
@@ -171,7 +169,6 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         *args: Any,
         **kw: Any,
     ) -> dict[str, float]:
-        """Return the figures of an evaluation, and write it into the run's folder."""
         rollouts = [unpacked(one) for one in extra_fields[ROLLOUT] if one is not None]
         result = summarise(rollouts, str(self._recipe.eval.split))
         self._folder.write_evaluation(self.global_steps, result.record())
@@ -203,12 +200,7 @@ def credit_of(config: Config) -> CreditAssignment:
 def rollouts_of(
     keys: Sequence[str], extra_fields: Sequence[Mapping[str, Any]], own: Sequence[bool]
 ) -> tuple[list[Rollout], list[int | None]]:
-    """Return the rollouts of a batch's rows, group by group, and each row's first turn.
-
-    A key is `{uid of the group}_{member}_{number of the row}`; the extra fields of an episode's
-    last row have its rollout. The first turn is a number in the turn table, None for verl's padding
-    rows.
-    """
+    """Return a batch's rollouts, by group, and each row's first turn; None for padding rows."""
     episodes = {}
     for key, about, is_own in zip(keys, extra_fields, own, strict=True):
         if is_own and about.get(ROLLOUT) is not None:

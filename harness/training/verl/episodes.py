@@ -57,11 +57,7 @@ class ServedCompleter:
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
-        """Return the response to `messages`.
-
-        Raises `ContextOverflow` if prompt and longest response exceed the model's context, and
-        `ConfigError` if the prompt shows an image.
-        """
+        """Return the response; `ContextOverflow` if it may not fit, `ConfigError` for images."""
         if images_of(messages):
             raise ConfigError("the prompt shows an image, which verl's engine is not given here")
         prompt_ids = self.chat_tokenizer.encode_chat(messages)
@@ -90,10 +86,7 @@ class ServedCompleter:
 
 
 class Worker:
-    """The recipe, tokenizer and environments that the episodes of one of verl's processes share.
-
-    `last_loss` is the error of the last lost episode; None before the first.
-    """
+    """The recipe, tokenizer and environments that the episodes of one of verl's processes share."""
 
     def __init__(self, settings: Any, tokenizer: Any) -> None:
         self.config = recipe_of(settings)
@@ -141,10 +134,7 @@ class AgentGymsLoop(AgentLoopBase):  # type: ignore[misc]
     """An episode: a row for each turn, or one for a transcript. Its last row has the rollout."""
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
-        """Play the task of a row of the data: columns of `recipe.write_tasks`, step and member.
-
-        Raises `TrainingError` if the episode was lost; verl then drops its group.
-        """
+        """Play the task of a row; raise `TrainingError` if it was lost: verl drops its group."""
         worker = _shared(self.config, self.tokenizer)
         completer = ServedCompleter(
             self.server_manager, worker.chat_tokenizer, sampling_params, worker.max_length

@@ -30,10 +30,8 @@ _PLUGIN: Final = "harness.training.verl.plugin"
 def start(config: Config, further: Mapping[str, Any]) -> Path:
     """Train a recipe with verl in a child process and return the run's folder.
 
-    This harness makes the policy's warm start, or the tiny model, from which verl begins. `further`
-    has settings of verl by dotted names, such as `trainer.n_gpus_per_node`. Raises `ConfigError` if
-    verl is missing, the recipe has what verl cannot do, or the run exists; `TrainingError` if verl
-    fails.
+    `further` has settings of verl by dotted names, such as `trainer.n_gpus_per_node`. Raises
+    `ConfigError` if verl cannot train the recipe or the run exists, `TrainingError` if verl fails.
     """
     from harness.training.verl.recipe import write_tasks
 
@@ -54,11 +52,7 @@ def start(config: Config, further: Mapping[str, Any]) -> Path:
 
 
 def resume(folder: Path) -> Path:
-    """Go on with a run from verl's newest checkpoint, or begin it.
-
-    Raises `ConfigError` if verl is missing or the folder has no run of verl; `TrainingError` if
-    verl fails.
-    """
+    """Go on with a run from verl's newest checkpoint, or begin it; errors as in `start`."""
     _check_installed()
     settings = read_object(folder / SETTINGS, ConfigError)
     modules = [os.environ.get("VERL_USE_EXTERNAL_MODULES", ""), _PLUGIN]
@@ -122,7 +116,6 @@ def _begun(config: Config) -> Path:
 
 
 def _places(folder: Path, model: Path | str) -> dict[str, Any]:
-    """Return where verl finds the model and the recipe, and where it writes."""
     return {
         "actor_rollout_ref.model.path": str(model),
         "actor_rollout_ref.actor.checkpoint.save_contents": [

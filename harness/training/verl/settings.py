@@ -41,10 +41,8 @@ _DTYPES: Final = {
 def translate(config: Config) -> dict[str, Any]:
     """Return verl's settings for a recipe, by their dotted names; others keep verl's defaults.
 
-    Settings of episodes, prompts, rewards and credit are absent: our part of the run reads them
-    from the recipe. So are machines (`trainer.nnodes` and `trainer.n_gpus_per_node`). Raises
-    `ConfigError` with the names of all settings that differ from their default and have no
-    counterpart in verl.
+    Those of episodes, prompts, rewards, credit and machines are absent. Raises `ConfigError` with
+    the names of all settings that differ from their default and have no counterpart in verl.
     """
     config = defaults.resolve(config, "cuda")
     refused = [*_refused(config), *_refused_values(config)]

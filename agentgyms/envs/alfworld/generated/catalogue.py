@@ -8,10 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Furniture:
-    """A type of receptacle, such as `CounterTop`; `holds` are sorts of things, see `Thing.sort`.
-
-    `SinkBasin` cleans, `Microwave` heats, `Fridge` cools. `word` is `in` or `on`, for sentences.
-    """
+    """A type of receptacle, such as `CounterTop`; `holds` are sorts of things, see `Thing.sort`."""
 
     name: str
     openable: bool
@@ -21,11 +18,7 @@ class Furniture:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A type of object, such as `ButterKnife`; its sort decides where it goes.
-
-    Traits are some of `cleanable`, `heatable`, `coolable`, `sliceable`, `vessel`, `lamp`. `mass` is
-    whether English does not count it: some bread, not a bread.
-    """
+    """A type of object, such as `ButterKnife`; `sort` decides where it goes; bread is a `mass`."""
 
     name: str
     sort: str
@@ -35,10 +28,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A kind of room, such as `kitchen`, with the families of tasks that it allows.
-
-    A large room has several pieces of the furniture in `repeated`.
-    """
+    """A kind of room, such as `kitchen`; a large one has several pieces of `repeated`."""
 
     name: str
     always: tuple[str, ...]

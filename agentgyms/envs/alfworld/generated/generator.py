@@ -45,11 +45,10 @@ _SENTENCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """The contents of a task, in the catalogue's terms.
+    """A task's contents; `stored` has objects, each with the number of its receptacle.
 
-    `stored` has objects, each with the number of its receptacle; `inner` has pairs of numbers in
-    `stored`: the first object is in the second, a vessel. `place` is the target's type of
-    receptacle, or that of the lamp. `wording` selects the family's sentence.
+    `inner` has pairs of numbers in `stored`: the first is in the second, a vessel. `place` is the
+    target's type of receptacle, or that of the lamp. `wording` selects the family's sentence.
     """
 
     plan: FloorPlan
@@ -133,7 +132,6 @@ def _destinations(plan: FloorPlan, family: str, target: str) -> list[str]:
 
 
 def _homes(plan: FloorPlan, thing: str) -> list[int]:
-    """Return the receptacles where a type of thing may be."""
     sort = THINGS[thing].sort
     return [r for r, name in enumerate(plan.furniture) if sort in FURNITURE[name].holds]
 

@@ -54,10 +54,9 @@ _GOALS: Final = {
 def write_games(
     split: str, folder: Path, *, rooms: str = "small", task_ids: Iterable[str] | None = None
 ) -> list[Path]:
-    """Write generated tasks to `folder/<split>/<task>/<trial>/`, and return the game files.
+    """Write tasks to `folder/<split>/<task>/<trial>/`, and return the game files.
 
-    The folders are ALFWorld's. It has none for `sample`, whose tasks are some of train: they go to
-    `train`. Existing files are replaced. `task_ids` are some of the split's tasks; None takes all.
+    `sample` goes to `train`, as ALFWorld has none. Files are replaced. None takes all tasks.
     """
     check_split(split, tuple(generator.COUNTS), "the generator")
     if task_ids is None:

@@ -1,8 +1,4 @@
-"""The official engine, alfworld and textworld, in a child process.
-
-It needs about a second per episode and 40 ms per step, leaks, and is not safe with threads; its
-packages bring code under the GPL. Hence it is optional, and this package's engine is the default.
-"""
+"""The official engine in a child process: slow, leaking, not safe with threads, partly GPL."""
 
 from __future__ import annotations
 
@@ -52,11 +48,7 @@ class OfficialEngine:
     def __init__(
         self, *, limit_s: float = LIMIT_S, episodes_per_child: int = EPISODES_PER_CHILD
     ) -> None:
-        """Check for the packages; the child starts later.
-
-        An answer may take `limit_s` seconds. After `episodes_per_child` games a fresh child takes
-        over.
-        """
+        """Check for the packages; the child starts later."""
         self._python = os.environ.get(PYTHON_VARIABLE) or sys.executable
         if self._python == sys.executable and not is_installed():
             raise DependencyNotInstalled(f"backend='textworld' needs alfworld: {_ADVICE}")

@@ -48,11 +48,7 @@ _ADVICE: Final = "import the data set again: agentgyms data import alfworld PATH
 
 
 def read_game(path: Path, name: str) -> Game:
-    """Return the game in a `game.tw-pddl`.
-
-    Raises `DataMissing` without the file, and `DataCorrupt` if it is damaged or of a generation
-    with other rules or other wording.
-    """
+    """Return a file's game; raise `DataMissing`, or `DataCorrupt` if damaged or of other rules."""
     try:
         return build_game(parse_game(read_bytes(path)), name)
     except FileNotFoundError:

@@ -3,8 +3,7 @@
 It needs nothing but the standard library, alfworld and textworld. One JSON object per line comes in
 and one goes out: `{"load": {...}}` with the content of a game file, then `{"step": "look"}` any
 number of times. Each answer holds `observation`, `admissible` and `won`, or `error`. The first line
-out tells that the engine is ready, and the folder of its temporary files, which is left behind if
-the process is killed. The end of the input ends the process.
+out has the folder of the temporary files, left behind if killed. The end of the input ends it.
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ def _reply(stream: TextIO, reply: dict[str, Any]) -> None:
 
 
 class _Player:
-    """One environment of the official engine."""
-
     def __init__(self) -> None:
         import textworld
         from alfworld.agents.environment.alfred_tw_env import AlfredDemangler

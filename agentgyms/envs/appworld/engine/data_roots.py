@@ -1,8 +1,4 @@
-"""Divides a data root of the real engine into a part without and a part with ground truth.
-
-Engine workers read `world`, a root without ground truth. Evaluators read `truth`, which has the
-ground truth and links to `world` for everything else.
-"""
+"""Divides a data root: `world` has no ground truth; `truth` has it, and links to the rest."""
 
 from __future__ import annotations
 
@@ -87,10 +83,7 @@ def find_data(folder: Path) -> Path:
 
 
 def files_of(roots: Path) -> list[str]:
-    """Return the relative names of the files in a folder that `divide` wrote, sorted.
-
-    Its links are left out: they lead to files of the same folder.
-    """
+    """Return the relative names of the files that `divide` wrote in a folder, sorted; no links."""
     found = []
     for parent, _, names in os.walk(roots):
         files = [file for name in names if not (file := Path(parent, name)).is_symlink()]
@@ -111,7 +104,6 @@ def divide(source: Path, target: Path, *, link: bool = False, progress: bool = F
 
 
 def _is_for_world(name: PurePosixPath) -> bool:
-    """Return whether a file belongs into `world`."""
     if name.parts[0] != "tasks":
         return name.parts[0] in _SHARED_FILES
     return len(name.parts) > 2 and name.parts[2] in _TASK_FILES

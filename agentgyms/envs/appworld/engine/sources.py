@@ -47,8 +47,7 @@ generated.build(sys.argv[2])
 def find(source: Source, path: str | os.PathLike[str] | None, python: str) -> Roots:
     """Return the roots of a source; generated data is built at its first use.
 
-    `path` is a folder with AppWorld's data, or one that `divide` made; by default the generated
-    data below the data home, or the data set "appworld".
+    `path` is a folder with AppWorld's data, or one that `divide` made; None means the default.
     """
     if path is not None:
         return _divided_folder(Path(path).absolute(), os.getpid())
@@ -120,7 +119,6 @@ def _temporary_home(process: int) -> Path:
 
 
 def _build_or_wait(home: Path, name: str, python: str) -> Roots:
-    """Build the generated data below a folder, or wait for the process that builds it."""
     deadline = time.monotonic() + _BUILD_LIMIT_S
     while (found := divided(home / name)) is None:
         try:

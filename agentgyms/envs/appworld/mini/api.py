@@ -14,13 +14,9 @@ from agentgyms.envs.appworld.mini.records import ACCOUNTS, Account, Profile, Rec
 
 
 class Tokens:
-    """The tokens of one world: a function of the account's app, email, password and the salt.
-
-    Tokens are not state: logging in changes nothing in a world.
-    """
+    """A world's tokens: a function of account and salt, so that logging in changes nothing."""
 
     def __init__(self, salt: str) -> None:
-        """Store the salt, which makes tokens differ between worlds."""
         self._key = blake2b(salt.encode(), digest_size=32).digest()
         self._accounts: dict[str, dict[str, Account]] = {}
 
@@ -187,10 +183,7 @@ class App:
             self._add_login(accounts)
 
     def api(self, description: str, *parameters: Parameter, returns: Plain) -> Callable[[F], F]:
-        """Return a decorator that makes a function an API of this app, under the function's name.
-
-        The token is added to the parameters. `returns` is an example of a returned value.
-        """
+        """Return a decorator that adds an API, with a token parameter; `returns` is an example."""
 
         def declare(run: F) -> F:
             named = parameters if self.accounts is None else (TOKEN, *parameters)

@@ -49,8 +49,7 @@ class Documentation:
     def search(self, query: str) -> list[tuple[str, str]]:
         """Return the app and API names that a query finds, those with most of its words first.
 
-        Words match in any case, in the singular or the plural. Names of the app and the API count
-        most, then the description, then names of parameters and of returned fields.
+        Names count most, then the description, then names of parameters and returned fields.
         """
         words = _split(query) - _FILLERS
         if not words:
@@ -111,7 +110,6 @@ def _split(text: str) -> frozenset[str]:
 
 
 def _names(doc: dict[str, Any]) -> list[str]:
-    """Return the names of parameters and of the fields that are returned."""
     returned = doc["response_schemas"]["success"]
     fields = returned[0] if isinstance(returned, list) else returned
     return [*(parameter["name"] for parameter in doc["parameters"]), *fields]

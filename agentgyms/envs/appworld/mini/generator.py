@@ -66,10 +66,7 @@ def task_ids(scenario: str) -> list[str]:
 
 @lru_cache(maxsize=_CACHED)
 def make_task(task_id: str) -> SolvedTask:
-    """Return the task of an id, whether or not a split lists it.
-
-    An id is `<template>-<letter of the split><number>_<n>`, such as `countnotes-t002_3`.
-    """
+    """Return the task of an id, listed or not: `<template>-<letter of the split><number>_<n>`."""
     match = _TASK_ID.fullmatch(task_id)
     split = _LETTERS[match[2]] if match else ""
     chosen = _TEMPLATES[split].get(match[1]) if match else None

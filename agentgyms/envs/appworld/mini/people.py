@@ -36,10 +36,9 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """The people of one task.
+    """The people of one task; contacts are the family first, then the circles.
 
-    Contacts are the family first, then the circles. Each stranger has the first name of a contact,
-    and the first one also the supervisor's last name.
+    Each stranger has a contact's first name; the first one also has the supervisor's last name.
     """
 
     supervisor: Person

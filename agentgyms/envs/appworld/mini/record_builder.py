@@ -34,10 +34,7 @@ _MAX_ID: Final = 999
 
 
 class Scene:
-    """The records of a task by table, with random ids, which give no hint of the solution.
-
-    All people of the cast have a purse account; some have accounts of the other apps too.
-    """
+    """A task's records by table; ids are random, to give no hint. Everyone has a purse account."""
 
     def __init__(self, chance: Chance, cast: Cast, now: datetime) -> None:
         self.chance = chance

@@ -21,10 +21,7 @@ def show_docs(app: str, *apis: str) -> str:
 
 
 def begin(**apis: str) -> list[str]:
-    """Return the blocks that print API docs and log in: `begin(purse="show_cards top_up")`.
-
-    For a single app, its API descriptions come first, and alone if it has no names.
-    """
+    """Return the blocks that print API docs and log in: `begin(purse="show_cards top_up")`."""
     docs = "\n".join(show_docs(app, *names.split()) for app, names in apis.items() if names)
     first = [show_docs(app) for app in apis if len(apis) == 1]
     return [*first, *([docs] if docs else []), login(*apis)]

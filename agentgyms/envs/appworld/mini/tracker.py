@@ -65,10 +65,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One requirement; an exception in `holds` counts as not met.
-
-    `label` is whether it fails or passes without any action.
-    """
+    """One requirement, unmet if `holds` raises; `label`: whether it fails without any action."""
 
     requirement: str
     label: Label
@@ -86,10 +83,7 @@ def no_op_pass(requirement: str, holds: Callable[[Outcome], bool]) -> Check:
 
 
 def answer_is(expected: Any) -> Check:
-    """Return the check that the task was completed with this answer, and as a success.
-
-    The answer is a number, text, or a list of these in any order; None if the task has none.
-    """
+    """Return the check that the task succeeded with this answer; lists may be in any order."""
     text = "without an answer" if expected is None else "with the right answer"
     return no_op_fail(
         f"The task is completed {text}.",
@@ -135,8 +129,7 @@ def _holds(check: Check, outcome: Outcome) -> bool:
 def same_answer(given: Any, expected: Any) -> bool:
     """Return whether two answers are equivalent.
 
-    Numbers are compared as text with at most two decimals, so that `3`, `3.0` and "3.00" are equal;
-    text in any case and without spaces or quotes around it; lists in any order.
+    Numbers count to two decimals, text in any case without outer spaces or quotes, lists unordered.
     """
     return _answer_text(given) == _answer_text(expected)
 

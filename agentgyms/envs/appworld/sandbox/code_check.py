@@ -1,7 +1,6 @@
 """Refuses code before execution where AppWorld does, in AppWorld's words.
 
-The check is not what makes the code safe: the process that runs it is confined by the kernel and
-holds nothing worth reading.
+It does not make code safe: the process that runs it is confined by the kernel.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ class Refusal(NamedTuple):
 
 
 def refusal(code: str) -> Refusal | None:
-    """Return why code must not be executed, None if it may be.
-
-    Code with a syntax error is refused as well, in AppWorld's form, because it cannot be checked.
-    """
+    """Return why code must not run, None if it may; a syntax error is refused too."""
     try:
         tree = code_extraction.parse(code)
         found = _NameCollector(tree)

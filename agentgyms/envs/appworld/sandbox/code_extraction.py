@@ -33,9 +33,7 @@ class NoCode(ValueError):
 def extract_code(action: str) -> str:
     """Return the code of an action, stripped and dedented; raise `NoCode` if it has none.
 
-    A fenced block (```` ```python ````, ```` ```py ```` or no name) or `<code>` tags around the
-    code are removed. Of several blocks the first one counts, as in AppWorld's agent: the model
-    wrote the others without seeing an output. A block that is not closed ends with the action.
+    The first block counts, closed or not: a fence (`python`, `py`, no name) or `<code>` tags.
     """
     if len(action) > MAX_ACTION:
         raise NoCode(f"the action is longer than {MAX_ACTION} characters")
@@ -82,11 +80,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def canonical(code: str) -> str:
-    """Return the normal form of code, for comparison: without comments, in one layout.
-
-    Code that cannot be parsed or written again is returned unchanged: `ast.unparse` refuses some
-    f-strings and integers that Python runs.
-    """
+    """Return code without comments in one layout, or unchanged: `ast.unparse` refuses some code."""
     try:
         return ast.unparse(parse(code)) or code
     except Exception:
@@ -103,7 +97,6 @@ def _first_block(text: str) -> str:
 
 
 def _dedented(text: str) -> str:
-    """Return a text stripped and dedented."""
     # `dedent` also empties blank lines, which may be in strings: it is used only if needed.
     indented = text.lstrip("\r\n")[:1] in (" ", "\t")
     return (textwrap.dedent(text) if indented else text).strip()

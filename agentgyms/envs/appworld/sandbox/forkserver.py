@@ -3,8 +3,7 @@
     this process ── control ──> fork server ──> child
           └────────── connection ────────────────┘
 
-A child is never reused, so each episode has a fresh process; the modules that the server has loaded
-are shared with its children, copy on write. Linux and macOS; Windows has no fork.
+A child, used once, shares the server's modules, copy on write. Linux and macOS.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ _STDERR_TAIL_BYTES: Final = 2000
 class ForkServer:
     """A server process that forks children of one role; thread-safe.
 
-    After a fork of this process itself (`multiprocessing`), the new process starts another server
-    on first use, and does not touch this one.
+    A fork of this process (`multiprocessing`) starts another server, and does not touch this one.
     """
 
     def __init__(
@@ -55,9 +53,8 @@ class ForkServer:
     ) -> None:
         """Store the arguments; the server starts at the first use.
 
-        `command` is from `role_command`, `environment` has all variables. It is ready within
-        `start_limit_s`. After `forks` children (1 or more) another server process replaces it: this
-        bounds its leaks. `kind` names its children in the counts of `agentgyms.processes.workers`.
+        `command` is from `role_command`, `environment` is complete. After `forks` children another
+        process replaces it: this bounds its leaks. `kind` names its children in counts of workers.
         """
         self._command = list(command)
         self._environment = dict(environment)
@@ -73,10 +70,7 @@ class ForkServer:
         self._retired: list[_Process] = []
 
     def warm(self) -> None:
-        """Start the server if it does not run, and wait until it is ready.
-
-        Raises `EnvUnavailable` if this system cannot fork.
-        """
+        """Start the server, and wait until it is ready; `EnvUnavailable` if there is no fork."""
         with self._lock:
             self._server()
 
@@ -107,7 +101,6 @@ class ForkServer:
         return self._current.pid if self._current is not None and self._current.alive else None
 
     def _server(self) -> _Process:
-        """Return a running server process that has forks left."""
         for process in [p for p in self._retired if not p.children]:
             process.close("recycled")
             self._retired.remove(process)
@@ -189,11 +182,9 @@ class _Process:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs and responds."""
         return not self._lost and self._process.poll() is None
 
     def fork(self, limit_s: float) -> Worker:
-        """Return a new child."""
         ours, theirs = socket.socketpair()
         try:
             with self._lock:
@@ -284,7 +275,6 @@ class _Process:
         self._stderr.close()
 
     def close(self, reason: workers.End = "closed") -> None:
-        """End the process and its children."""
         workers.ended(f"{self._kind}-server", reason)
         self._control.close()
         try:

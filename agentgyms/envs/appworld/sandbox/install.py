@@ -1,8 +1,6 @@
-"""Installs and finds the real engine, which has a separate virtual environment.
+"""Installs and finds the real engine, in its own virtual environment (it pins pydantic 1).
 
-AppWorld pins pydantic 1 and other packages, so no interpreter has both it and this package. The
-files that `appworld install` unpacks must not be published in plain text: they are unpacked where
-they are used.
+Files that `appworld install` unpacks must not be published in plain text: unpack where used.
 """
 
 from __future__ import annotations
@@ -60,11 +58,7 @@ def interpreter(environment: Path) -> Path:
 
 
 def python() -> str:
-    """Return the interpreter that has AppWorld.
-
-    Raises `DependencyNotInstalled` if there is none, or its AppWorld has another version or is
-    not unpacked.
-    """
+    """Return the interpreter that has AppWorld; raise `DependencyNotInstalled` if there is none."""
     from_environment = os.environ.get(PYTHON_VARIABLE)
     if not from_environment and not interpreter(folder()).exists():
         raise DependencyNotInstalled(f"engine='appworld' needs AppWorld {VERSION}: {_ADVICE}")
@@ -75,10 +69,7 @@ def python() -> str:
 
 @functools.lru_cache(maxsize=8)
 def check(executable: str) -> None:
-    """Check, once per process, that an interpreter has the right AppWorld, unpacked.
-
-    Raises `DependencyNotInstalled` with what is wrong and what to do.
-    """
+    """Check, once, that a Python has the right AppWorld; raise `DependencyNotInstalled`."""
     found = _probe(executable)
     if found == "missing":
         raise DependencyNotInstalled(f"{executable} has no appworld: {_ADVICE}")
@@ -113,11 +104,9 @@ def _probe(executable: str) -> str:
 
 
 def install(target: Path | None = None, base: str | None = None) -> Path:
-    """Make a virtual environment with AppWorld at `target`, and return its interpreter.
+    """Make a virtual environment with AppWorld from `base`, or complete it; return its interpreter.
 
-    An interrupted installation is completed. `base` is the interpreter to make it from. Raises
-    `BadOption` if that is not Python 3.11 or later, and `EnvUnavailable` if a step failed, or
-    another process is installing here.
+    Raises `BadOption` below Python 3.11, `EnvUnavailable` if a step fails or another installs here.
     """
     target = (target or folder()).absolute()
     base = base or sys.executable
@@ -173,7 +162,6 @@ def _check_base(base: str) -> None:
 
 
 def _step(what: str, command: Sequence[str], **variables: str) -> None:
-    """Run one step of an installation, and show its output."""
     done = subprocess.run(command, env={**os.environ, **variables}, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise EnvUnavailable(

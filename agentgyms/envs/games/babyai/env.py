@@ -61,11 +61,6 @@ class BabyAIEnv(Game):
     )
 
     def __init__(self, *, level: str = "mixed", **common: Any) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid.
-        """
         super().__init__(**common)
         if level != "mixed" and level not in LEVELS:
             known = ", ".join(LEVELS)

@@ -1,8 +1,4 @@
-"""BabyAI's levels by their seeds: rooms and missions, drawn as the package `minigrid` 3.2.0 does.
-
-Source: `minigrid/envs/babyai` and `minigrid/core/roomgrid.py`. The numbers come from one generator,
-so the order of the draws is part of a level.
-"""
+"""BabyAI's levels by seed, as `minigrid` 3.2.0 draws them (`envs/babyai`, `core/roomgrid.py`)."""
 
 from __future__ import annotations
 
@@ -28,16 +24,7 @@ class _Rejected(Exception):
 
 
 class Level(NamedTuple):
-    """A level of BabyAI.
-
-    Attributes:
-        draw: The function that draws a room and its mission.
-        size: The cells along a room's side, walls included.
-        rows: The rows of rooms.
-        columns: The columns of rooms.
-        walks: The walks that the mission takes; they decide the limit of steps.
-        others: The number of things besides.
-    """
+    """A level; `size` includes walls, `walks` decide the step limit, `others` are more things."""
 
     draw: Callable[[_Room], Scene]
     size: int = 8
@@ -82,15 +69,12 @@ class _Room:
     # --- draws -----------------------------------------------------------------------------------
 
     def below(self, low: int, high: int) -> int:
-        """Return an integer in [low, high)."""
         return int(self.rng.integers(low, high))
 
     def one_of(self, values: Sequence[T]) -> T:
-        """Return one of the values."""
         return values[self.below(0, len(values))]
 
     def some_of(self, values: Sequence[T], count: int) -> list[T]:
-        """Return different values."""
         left, found = list(values), list[T]()
         while len(found) < count:
             found.append(left.pop(self.below(0, len(left))))
@@ -112,7 +96,6 @@ class _Room:
         return found
 
     def add_door(self, j: int, i: int, side: int, color: str) -> None:
-        """Put a door into a room's side."""
         cell = self.door_cells[j, i, side]
         self.walls.discard(cell)
         self.doors.append((color, cell))
@@ -132,7 +115,6 @@ class _Room:
                 return
 
     def add_thing(self, kind: str, color: str, j: int = 0, i: int = 0) -> None:
-        """Place a thing in a room, not beside the agent."""
         self.things.append((kind, color, self._empty_cell(j, i, apart=True)))
 
     def add_others(self, count: int, *, unique: bool) -> list[int]:
@@ -189,7 +171,6 @@ class _Room:
         return [number for *_, number in sorted(fits)]
 
     def _is_at(self, cell: int, side: str) -> bool:
-        """Return whether a cell of the agent's room is on a side of the agent."""
         row, column = divmod(cell, self.width)
         left, top = self.column // self.span * self.span, self.row // self.span * self.span
         if not (left <= column <= left + self.span and top <= row <= top + self.span):
@@ -201,13 +182,11 @@ class _Room:
         ]
 
     def told(self, kind: str, color: str | None = None, side: str | None = None) -> str:
-        """Return a description in words."""
         name = f"{color} {kind}" if color else kind
         where = f" {_WHERE.get(side, f'on your {side}')}" if side else ""
         return f"{'a' if len(self.meant(kind, color, side)) > 1 else 'the'} {name}{where}"
 
     def finished(self, verb: str, what: tuple[Any, ...], to: tuple[Any, ...] = ()) -> Scene:
-        """Return the scene with its mission."""
         level = self.level
         beside = self.meant(*to) if to else []
         words = f"{verb} {self.told(*what)}" + (f" next to {self.told(*to)}" if to else "")

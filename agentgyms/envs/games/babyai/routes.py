@@ -1,7 +1,4 @@
-"""The fewest actions that complete a mission while things that it does not name stay in place.
-
-What is carried at the moment and not wanted is put down first. Closed doors on the way are opened.
-"""
+"""The fewest actions that complete a mission while things that it does not name stay in place."""
 
 from __future__ import annotations
 
@@ -65,10 +62,7 @@ def _pose(state: State) -> Pose:
 
 
 def about(scene: Scene, state: State) -> int:
-    """Return the actions that are left as `left` does, but with one for what is put down first.
-
-    That may be one or more too few; it needs one search instead of one for each free cell.
-    """
+    """Return `left` in one search: what is put down first counts one action, maybe too few."""
     unwanted = _unwanted(scene, state.places)
     if state.done or unwanted < 0:
         return left(scene, state)
@@ -110,7 +104,6 @@ def _costs(scene: Scene, places: tuple[int, ...], opened: tuple[int, ...]) -> di
 
 @lru_cache(maxsize=4096)
 def _floor(scene: Scene) -> frozenset[int]:
-    """Return the cells without a wall."""
     cells = "".join(scene.rows)
     return frozenset(number for number, cell in enumerate(cells) if cell != "#")
 
@@ -127,7 +120,6 @@ def _moves(scene: Scene, state: State, pose: Pose) -> Iterator[tuple[int, Pose, 
 
 
 def _facing(scene: Scene, places: tuple[int, ...], cells: Iterable[int]) -> Iterator[_Faced]:
-    """Yield the poses that face one of the cells, and the cell."""
     width = len(scene.rows[0])
     floor = _floor(scene) - set(places)
     for cell in cells:
@@ -166,7 +158,6 @@ def _ends(
 
 
 def _cells(places: tuple[int, ...], numbers: Sequence[int]) -> list[int]:
-    """Return the cells of the things that are in the room."""
     return [places[n] for n in numbers if places[n] >= 0]
 
 

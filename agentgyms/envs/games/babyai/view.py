@@ -1,7 +1,4 @@
-"""What the agent sees: MiniGrid's field of 7 by 7 cells ahead, in the words of BabyAI-Text.
-
-Source: Carta et al. 2023, https://arxiv.org/abs/2302.02662.
-"""
+"""What the agent sees: MiniGrid's 7 by 7 cells in the words of BabyAI-Text (arXiv:2302.02662)."""
 
 from __future__ import annotations
 
@@ -23,11 +20,7 @@ _HALF: Final = SIZE // 2
 
 
 def seen(scene: Scene, state: State) -> dict[tuple[int, int], int]:
-    """Return the visible cells by steps to the right and ahead; -1 is a cell off the grid.
-
-    Light goes from the agent on, row by row, to both sides and ahead, and stops at walls and
-    closed doors, which are visible themselves.
-    """
+    """Return the visible cells, opaque ones too, by steps right and ahead; -1 is off the grid."""
     size = len(scene.rows[0]), len(scene.rows)
     opaque = _ends(scene) | closed(scene, state.opened)
     found, lit = {}, 1 << _HALF
@@ -40,12 +33,7 @@ def seen(scene: Scene, state: State) -> dict[tuple[int, int], int]:
 
 @lru_cache(maxsize=1 << 14)
 def _lit(lit: int, clear: int) -> tuple[int, int]:
-    """Return the lit places of a row, and those of the next one, as bits from left to right.
-
-    Args:
-        lit: The places that are lit from the row before.
-        clear: The places that light passes.
-    """
+    """Return the lit places of a row, and of the next one, as bits; light passes `clear` ones."""
     after = 0
     for places, step in ((range(SIZE - 1), 1), (range(SIZE - 1, 0, -1), -1)):
         for place in places:
@@ -100,7 +88,6 @@ def described(scene: Scene, state: State) -> str:
 
 
 def _beside(walls: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], ...]:
-    """Return the walls straight to the left, and to the right."""
     level = [place for place in walls if place[1] == 0]
     return [p for p in level if p[0] < 0], [p for p in level if p[0] > 0]
 

@@ -1,7 +1,4 @@
-"""MiniGrid's rules, as far as BabyAI's levels in `levels` need them, as functions of a state.
-
-Source: the package `minigrid` 3.2.0, `minigrid_env.py` and `envs/babyai/core/verifier.py`.
-"""
+"""MiniGrid 3.2.0's rules as functions of a state (`minigrid_env.py`, `babyai/core/verifier.py`)."""
 
 from __future__ import annotations
 
@@ -21,17 +18,10 @@ GONE: Final = -2
 class Scene(NamedTuple):
     """What a level begins with, and its mission.
 
-    Attributes:
-        level: The level's name.
-        rows: The walls, as `#`, row by row.
-        start: Column, row and direction of the agent.
-        things: Kind, color and cell of each key, ball and box.
-        doors: Color and cell of each door; all are closed and none is locked.
-        verb: `go to`, `pick up`, `put` or `open`.
-        targets: The numbers of the things (doors, for `open`) that the mission means.
-        beside: The numbers of the things next to which to put one of the targets.
-        mission: The mission in words.
-        steps: The steps after which MiniGrid ends the episode.
+    `rows` has walls as `#`; `start` is column, row and direction; `things` are keys, balls and
+    boxes as kind, color and cell; `doors` are colors and cells, all closed, none locked. `targets`
+    and `beside` number the things (doors, for `open`) that `verb` is for, and those to put one next
+    to. `steps` is MiniGrid's limit.
     """
 
     level: str
@@ -47,16 +37,7 @@ class Scene(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where everything is.
-
-    Attributes:
-        column: The agent's column.
-        row: The agent's row.
-        facing: The agent's direction, a number of `STEPS`.
-        places: The cell of each thing, or `CARRIED` or `GONE`.
-        opened: Whether each door is open, 0 or 1.
-        done: Whether the mission is completed, 0 or 1.
-    """
+    """Where everything is: things in cells, `CARRIED` or `GONE`; doors open (1) or closed (0)."""
 
     column: int
     row: int
@@ -101,7 +82,6 @@ def _toggled(scene: Scene, state: State, front: int) -> State:
 
 
 def _handled(scene: Scene, state: State, front: int, action: int) -> tuple[int, ...]:
-    """Return the places of things after picking up or dropping one."""
     places = state.places
     if action == PICK_UP and CARRIED not in places and front in places:
         return _moved(places, places.index(front), CARRIED)

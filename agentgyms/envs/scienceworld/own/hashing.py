@@ -14,10 +14,7 @@ _WORD = 0xFFFFFFFF
 
 
 def scala_hash(member: object) -> int:
-    """Return the hash of a member as an unsigned 32-bit integer.
-
-    An object of the game has the hash 1: the JVM is started so that all identities hash alike.
-    """
+    """Return a member's unsigned 32-bit hash; 1 for game objects, as the JVM is started so."""
     if isinstance(member, str):
         return java_hash(member)
     if isinstance(member, bool):
@@ -38,10 +35,7 @@ def _byteswap(value: int) -> int:
 
 
 def slot(hashed: int, bits: int, seed_bits: int | None = None) -> int:
-    """Return the first place of a hash in a mutable table with 2**bits places.
-
-    A set's table turns the hash by its own size, a map's always by the size it began with.
-    """
+    """Return a hash's first place of 2**bits; a map turns it by its initial `seed_bits`."""
     mixed = _byteswap(hashed)
     turn = bits if seed_bits is None else seed_bits
     turned = (mixed >> turn | mixed << (32 - turn)) & _WORD

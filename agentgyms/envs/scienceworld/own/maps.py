@@ -20,7 +20,6 @@ class MutableMap(Generic[U, V]):
     __slots__ = ("_bits", "_buckets", "_values")
 
     def __init__(self) -> None:
-        """Start with no keys."""
         self._bits = _MAP_BITS
         self._buckets: list[list[U]] = [
             [] for _ in range(1 << _MAP_BITS)
@@ -28,7 +27,6 @@ class MutableMap(Generic[U, V]):
         self._values: dict[U, V] = {}
 
     def __setitem__(self, key: U, value: V) -> None:
-        """Set the value of a key."""
         if key not in self._values:
             self._bucket(key).append(key)
             self._values[key] = value
@@ -47,11 +45,9 @@ class MutableMap(Generic[U, V]):
             self._bucket(key).append(key)
 
     def __getitem__(self, key: U) -> V:
-        """Return the value of a key."""
         return self._values[key]
 
     def __delitem__(self, key: U) -> None:
-        """Remove a key."""
         del self._values[key]
         self._bucket(key).remove(key)
 
@@ -64,11 +60,9 @@ class MutableMap(Generic[U, V]):
         return self._values.keys()
 
     def __contains__(self, key: object) -> bool:
-        """Tell whether a key is there."""
         return key in self._values
 
     def __iter__(self) -> Iterator[U]:
-        """Go through the keys in order."""
         for bucket in reversed(self._buckets):
             yield from reversed(bucket)
 
@@ -85,7 +79,6 @@ class MutableMap(Generic[U, V]):
         return [(key, self._values[key]) for key in self]
 
     def __len__(self) -> int:
-        """Return the number of keys."""
         return len(self._values)
 
 

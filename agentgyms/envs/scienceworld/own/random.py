@@ -12,16 +12,11 @@ _MASK = (1 << 48) - 1
 
 
 class JavaRandom:
-    """Draws the numbers that `java.util.Random` draws from the same seed.
-
-    Attributes:
-        state: The 48 bits of the generator; `set_seed` scrambles the seed into them.
-    """
+    """Draws as `java.util.Random` does from the same seed; `state` has its 48 bits."""
 
     __slots__ = ("state",)
 
     def __init__(self, seed: int = 0) -> None:
-        """Start from a seed."""
         self.state = 0
         self.set_seed(seed)
 
@@ -36,10 +31,7 @@ class JavaRandom:
         return drawn - (1 << 32) if bits == 32 and drawn >= 1 << 31 else drawn
 
     def skip(self, count: int) -> None:
-        """Run on as if as many numbers had been drawn, of which each takes one step.
-
-        A draw below a bound that is no power of two takes more steps, but about once in 10**9.
-        """
+        """Skip draws of one step each; with some bounds, one in about 10**9 takes more."""
         factor, summand = _MULTIPLIER, 0xB
         while count:
             if count & 1:

@@ -70,7 +70,6 @@ class ObjectSet(Generic[T]):
     __slots__ = ("_bits", "_ring", "_shown")
 
     def __init__(self, members: Iterable[T] = ()) -> None:
-        """Add the members one by one."""
         self._ring: dict[T, None] = {}
         self._bits = START_BITS
         self._shown: tuple[T, ...] | None = None
@@ -113,15 +112,12 @@ class ObjectSet(Generic[T]):
         self._shown = None
 
     def __contains__(self, member: object) -> bool:
-        """Tell whether a member is there."""
         return member in self._ring
 
     def __iter__(self) -> Iterator[T]:
-        """Go through the members in order."""
         return iter(self.items())
 
     def __len__(self) -> int:
-        """Return the number of members."""
         return len(self._ring)
 
 
@@ -134,7 +130,6 @@ class MutableSet(Generic[U]):
     __slots__ = ("_bits", "_known", "_places")
 
     def __init__(self, members: Iterable[U] = ()) -> None:
-        """Add the members one by one."""
         self._bits = START_BITS
         self._places: list[Any] = [None] * (1 << START_BITS)
         self._known: set[U] = set()
@@ -199,15 +194,12 @@ class MutableSet(Generic[U]):
         return FrozenSet(self)
 
     def __contains__(self, member: object) -> bool:
-        """Tell whether a member is there."""
         return member in self._known
 
     def __iter__(self) -> Iterator[U]:
-        """Go through the members in order."""
         return (member for member in self._places if member is not None)
 
     def __len__(self) -> int:
-        """Return the number of members."""
         return len(self._known)
 
 
@@ -215,10 +207,7 @@ _SMALL = 4
 
 
 class FrozenSet(Generic[U]):
-    """An immutable `Set`: in order of insertion up to four members, else in a tree of hashes.
-
-    A set that was once larger than four stays a tree.
-    """
+    """An immutable `Set`: by insertion up to four members; once larger, always a tree of hashes."""
 
     __slots__ = ("_items", "_tree")
 
@@ -266,13 +255,10 @@ class FrozenSet(Generic[U]):
         return FrozenSet(map(change, self._items), tree=self._tree)
 
     def __contains__(self, member: object) -> bool:
-        """Tell whether a member is there."""
         return member in self._items
 
     def __iter__(self) -> Iterator[U]:
-        """Go through the members in order."""
         return iter(self._items)
 
     def __len__(self) -> int:
-        """Return the number of members."""
         return len(self._items)

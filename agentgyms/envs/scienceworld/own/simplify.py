@@ -27,16 +27,11 @@ _SPACE: Final = "".join(map(chr, range(33)))  # what Java's trim takes away
 
 
 class SimplifierProcessor:
-    """The simplifications of one game, which `World.simplifier` holds.
-
-    Attributes:
-        simplifications: The labels in use, in the order asked for.
-    """
+    """The simplifications of a game in the order asked for; `World.simplifier` holds it."""
 
     __slots__ = ("simplifications",)
 
     def __init__(self) -> None:
-        """Start without simplifications."""
         self.simplifications: list[str] = []
 
     def is_simplification_enabled(self, label: str) -> bool:
@@ -44,10 +39,7 @@ class SimplifierProcessor:
         return label in self.simplifications
 
     def parse_simplification_str(self, simplification_str: str) -> tuple[bool, str]:
-        """Use the labels that a text has with commas; tell whether all are known, and the error.
-
-        At an unknown label the engine stops and keeps those before.
-        """
+        """Use a text's labels up to an unknown one; tell whether all are known, and the error."""
         self.simplifications.clear()
         if not simplification_str:
             return True, ""

@@ -16,10 +16,9 @@ _LAST_TURNS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ConcessionStrategy:
-    """The strategy parameters of a scripted person, drawn with the seed.
+    """A scripted person's time-dependent tactics (Faratin, Sierra and Jennings 1998).
 
-    `curve` is one of `CURVES` (Faratin, Sierra and Jennings 1998, time-dependent tactics). The
-    demand reaches the reservation value after `duration` turns of the person, who leaves after
+    The demand reaches the reservation value after `duration` turns of the person, who leaves after
     `max_stalls` turns of the other one without progress.
     """
 
@@ -28,11 +27,7 @@ class ConcessionStrategy:
     max_stalls: int
 
     def concession(self, turn: int) -> Fraction:
-        """Return the fraction conceded from aspiration to reservation in a turn, in [0, 1].
-
-        With x = min(1, turn / duration), the person's turns counted from 0: boulware x², linear x,
-        conceder 1 - (1 - x)².
-        """
+        """Return the fraction conceded from aspiration to reservation in a turn, in [0, 1]."""
         x = min(Fraction(1), Fraction(turn, self.duration))
         if self.curve == "boulware":
             return x * x

@@ -25,11 +25,7 @@ def name_shared_contact(game: Contact, dialogue: Dialogue, seat: int) -> Act | N
 
 
 def next_clue(game: Contact, dialogue: Dialogue, seat: int, chance: Chance) -> Act:
-    """Return the partner's next utterance, from its own table alone.
-
-    It denies knowing a stranger who was just named; else it answers words on companies and hobbies;
-    else it describes, without the name, a contact that it has not described yet.
-    """
+    """Return the partner's next utterance, from its own table alone."""
     last = last_act(dialogue, 1 - seat)
     stranger = game.name_in(last)
     if stranger and stranger not in game.names(seat):
@@ -59,10 +55,7 @@ def describe(entry: Entry) -> Act:
 
 
 def count_stalls(game: Contact, dialogue: Dialogue, seat: int) -> int:
-    """Return the number of the other seat's turns since its last progress.
-
-    Progress is a new utterance that contains a company or a hobby, or a new naming.
-    """
+    """Return the other seat's turns since its last new naming, or mention of a company or hobby."""
     seen: set[Act] = set()
     stalls = 0
     for act in acts_of(dialogue, 1 - seat):

@@ -30,11 +30,7 @@ _MAX_POINTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Division(Negotiation[Share]):
-    """Items of three kinds; all items together are worth 10 points to each seat.
-
-    Goal: the points of the seat's share; 0 below its minimum or without a deal. `points` has, for
-    each seat, the points of one item of each kind.
-    """
+    """Items of three kinds, 10 points in all to each seat; a share below its minimum counts 0."""
 
     kinds: tuple[str, ...]
     counts: tuple[int, ...]
@@ -43,10 +39,7 @@ class Division(Negotiation[Share]):
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """The numbers that decide the split of a game.
-
-        They do not depend on the order of kinds or seats.
-        """
+        """The numbers that decide a game's split, whatever the order of kinds and seats."""
         return min(
             (
                 tuple(sorted(zip(self.counts, self.points[one], self.points[other], strict=True))),
@@ -131,10 +124,7 @@ class Division(Negotiation[Share]):
         return self.minima[seat]
 
     def propose(self, seat: int, demand: Fraction | int, theirs: Share | None) -> Share:
-        """Return a share with at least the points demanded, as close as possible to `theirs`.
-
-        It takes as few as possible of the items that the other seat wants, then as few points.
-        """
+        """Return a share of `demand` points or more with the fewest items that the other wants."""
         good = [share for share in self.outcomes() if self.gain(seat, share) >= demand]
         wanted = theirs if theirs is not None else tuple(0 if seat == 0 else n for n in self.counts)
 
@@ -179,10 +169,7 @@ def _valuations(counts: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 
 
 def draw(chance: Chance) -> Division:
-    """Return a random game in which each seat can get 7 points while the other gets its minimum.
-
-    The first offer of either seat is worth less than 7 points to the other one.
-    """
+    """Return a game in which each seat can get 7 points, but not by the other's first offer."""
     kinds = tuple(chance.sample(word_list("division", "kinds"), _NUM_KINDS))
     while True:
         counts = tuple(chance.between(1, _MAX_PER_KIND) for _ in kinds)

@@ -43,11 +43,7 @@ def next_action(
     seed: int,
     kind: str = "best",
 ) -> str:
-    """Return the next action, as an action text, of the expert `kind` (one of `KINDS`) at a seat.
-
-    The episode's seed decides the scripted partner's strategy. Raises `BadOption` if the encounter
-    has no generated game.
-    """
+    """Return an expert's action text (one of `KINDS`); `BadOption` without a generated game."""
     game = encounter.game
     if kind not in KINDS:
         raise BadOption(f"there is no expert {kind!r}: expected one of {', '.join(KINDS)}")
@@ -121,7 +117,6 @@ def _find_contact(game: Contact, dialogue: Dialogue, seat: int) -> str:
 
 
 def _deduced_name(game: Contact, dialogue: Dialogue, seat: int) -> str | None:
-    """Return the name of the common contact if the dialogue implies it."""
     mentioned = game.uttered(dialogue, 1 - seat, seat)
     left = _possible_entries(game, dialogue, seat)
     if mentioned:

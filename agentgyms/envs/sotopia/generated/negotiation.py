@@ -77,8 +77,7 @@ class Negotiation(ABC, Generic[Outcome]):
     def propose(self, seat: int, demand: Fraction | int, theirs: Outcome | None) -> Outcome:
         """Return a seat's proposal with at least the demanded gain.
 
-        It depends only on public numbers, the seat's numbers, and the other seat's last offer,
-        `theirs`.
+        It depends on public numbers, the seat's, and the other seat's last offer, `theirs`.
         """
 
     @abstractmethod
@@ -129,10 +128,7 @@ class Negotiation(ABC, Generic[Outcome]):
         return min(_FULL, max(0, _rounded(_FULL * self.gain(seat, outcome), self.full_gain(seat))))
 
     def material(self, dialogue: Dialogue, seat: int) -> int:
-        """Return 5 gain / full gain, rounded half up and cut to [-5, 5]; 0 without a deal.
-
-        Below the reservation value the gain counts as its (negative) difference from that value.
-        """
+        """Return 5 gain / full gain, rounded half up and cut to [-5, 5]; 0 without a deal."""
         deal = self.offer_state(dialogue).deal
         if deal is None:
             return 0
@@ -152,10 +148,7 @@ class Negotiation(ABC, Generic[Outcome]):
         return {"own offer": own or deal, "other's offer": other or deal, "deal": deal}
 
     def suggestions(self, dialogue: Dialogue, seat: int) -> tuple[str, ...]:
-        """Return `accept`, `reject`, and a few offers from the seat's last towards the other's.
-
-        After a deal only `leave`.
-        """
+        """Return `accept`, `reject` and offers towards the other's last; after a deal `leave`."""
         table = self.offer_state(dialogue)
         if table.deal is not None:
             return ("leave",)

@@ -1,5 +1,1 @@
-"""Partners and judges that are models behind a server.
-
-Takes the history of a dialogue; returns an action (a partner) or ratings (a judge), parsed from the
-model's JSON and requested once more if they cannot be used.
-"""
+"""Partners and judges that are models: a dialogue's history becomes an action, or ratings."""

@@ -1,8 +1,4 @@
-"""Finds JSON objects in model output: fenced, amid prose, or in JavaScript or Python notation.
-
-No text raises, and the time is linear in its length. An object that lacks its last brace gets it;
-one that lacks more is not completed.
-"""
+"""Finds JSON objects, also in JavaScript or Python notation, in linear time; no text raises."""
 
 from __future__ import annotations
 
@@ -45,11 +41,7 @@ _QUOTE: Final = re.compile(r"""\\(.)|\"""", re.DOTALL)
 
 
 def strip_thoughts(text: str) -> str:
-    """Return an answer without its <think> blocks.
-
-    An unclosed block extends to the end of the text. A block without an opening tag was opened by
-    the model's chat template.
-    """
+    """Return an answer without <think> blocks, also one unclosed or opened by a template."""
     text = _THOUGHT.sub("", text)
     return _END_OF_THOUGHT.split(text)[-1].strip()
 
@@ -60,12 +52,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text, in order; nested objects are not yielded separately.
-
-    If an object is not valid JSON, it is parsed once more with single quotes, trailing commas,
-    comments, Python literals, and numbers such as +3 and 8/10 (as a string) corrected, and then
-    with quotes inside strings escaped; it is then the last one.
-    """
+    """Yield a text's JSON objects, but not nested ones; one that must be corrected is the last."""
     passed = 0
     for brace in islice(_OPENING_BRACE.finditer(text), _MAX_BRACES):
         start = brace.start()
@@ -77,10 +64,7 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def unwrap(fields: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """Return the mapping inside a wrapper of one of these names, or the fields themselves.
-
-    Models that see a JSON schema tend to copy its form and answer below `properties`.
-    """
+    """Return the fields inside wrappers of these names, such as a copied schema's `properties`."""
     while True:
         inner = [fields[name] for name in names if isinstance(fields.get(name), Mapping)]
         if not inner:
@@ -120,7 +104,6 @@ def _escape_inner_quotes(match: re.Match[str]) -> str:
 
 
 def _fix(match: re.Match[str]) -> str:
-    """Return a matched piece of text as valid JSON."""
     piece = match[0]
     if piece[0] == "'" and piece[-1] == "'" and len(piece) > 1:
         return f'"{_QUOTE.sub(_requote, piece[1:-1])}"'

@@ -19,34 +19,25 @@ _FIRST_TURNS: Final = 2
 
 
 class _Participant:
-    """A model's client; no request is sent yet."""
-
     def __init__(self, client: SyncChatClient) -> None:
         self.client = client
 
     @property
     def identity(self) -> str:
-        """The model's name."""
         return self.client.model.name
 
 
 class ModelPartner(_Participant):
     """Asks a model for each act, with the prompt of `sotopia` 0.1.4.
 
-    Differences: after an answer that is no act, one retry prompt names the error, and if the second
-    answer is no act either, the turn is counted as malformed; acts may also have the form of a
-    learner's action; an argument is one line.
+    Differences: one retry prompt names the error, then the turn counts as malformed; acts may also
+    have the form of a learner's action; an argument is one line.
     """
 
     def reply(
         self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seat: int, seed: int
     ) -> PartnerReply:
-        """Return the model's next act; equal arguments make equal requests.
-
-        If the dialogue has become too long for the model, the turn is malformed. Raises
-        `ModelUnavailable` (retrying is safe), `BadOption` if the server rejects the request, and
-        `PromptTooLong` for the first prompt.
-        """
+        """Return the act, malformed if the dialogue is too long; raise as `RetriedRequest`."""
         prompt = prompts.agent_prompt(encounter, dialogue, seat)
         name = ("partner", seed, seat, len(dialogue))
         exchange = RetriedRequest(self.client, prompt, prompts.action_schema(), name)
@@ -64,8 +55,7 @@ class ModelPartner(_Participant):
 class ModelJudge(_Participant):
     """Asks a model to rate both people, with the prompt of `sotopia` 0.1.4.
 
-    Difference: after an answer that is malformed or out of range, one retry prompt names the error;
-    if the second answer is invalid too, there is no rating, where the package rates 0.
+    Differences: one retry prompt names the error; without a valid answer there is no rating, not 0.
     """
 
     def rate(self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seed: int) -> Verdict:
@@ -85,10 +75,7 @@ class ModelJudge(_Participant):
 
 
 def parse_answer(text: str) -> Act | ParseFailure:
-    """Parse the act in a model's answer; no text raises.
-
-    It is the first JSON object that is an act, else the whole text parsed as a learner's action.
-    """
+    """Return the first JSON object that is an act, else the text as an action; no text raises."""
     text = strip_thoughts(text)
     failures: list[ParseFailure] = []
     for fields in json_objects(text):

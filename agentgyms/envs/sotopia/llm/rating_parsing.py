@@ -25,12 +25,10 @@ _SHOWN: Final = 40
 
 
 def parse_ratings(text: str, names: Sequence[str]) -> tuple[Rating, Rating] | ParseFailure:
-    """Parse the ratings of seat 0 and seat 1, with these names, in a judge's answer.
+    """Parse the ratings of seat 0 and seat 1, with these names, in an answer; no text raises.
 
-    No text raises. A person's ratings are below `agent_1_evaluation` (`agent_2_evaluation`),
-    `agent_1` or the person's name; a dimension's are `[reasoning, score]`, `{"reasoning": ...,
-    "score": ...}` or the score alone. Every dimension of both must be there, an integer within its
-    range; a text such as `8/10` is one if the number after it is the range's greatest.
+    A dimension is `[reasoning, score]`, `{"reasoning": ..., "score": ...}` or the score alone.
+    Every one must be there, an integer, or `8/10` of 10, within its range.
     """
     failures: list[ParseFailure] = []
     for fields in json_objects(strip_thoughts(text)):
@@ -73,12 +71,10 @@ def _parse_one(
 
 
 def _normalized(key: str) -> str:
-    """Return a dimension's name as it is written in `RANGES`."""
     return re.sub(r"[\s-]+", "_", key.strip().casefold())
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
-    """Return the reasoning and the score in a dimension's value."""
     match value:
         case [reason, score]:
             return reason, score
@@ -89,16 +85,12 @@ def _parts(value: Any) -> tuple[Any, Any]:
 
 
 def _preview(value: Any) -> str:
-    """Return an invalid score as text for errors."""
     scalar = isinstance(value, str | int | float)
     return repr(value)[:_SHOWN] if scalar else f"a {type(value).__name__}"
 
 
 def _integer(value: Any, of: int) -> int | None:
-    """Return a score, or None if it is no integer.
-
-    8.0, "8" and "8/10" (of 10) are, True, 8.5 and "8/5" are not.
-    """
+    """Return a score or None: 8.0, "8" and "8/10" (of 10) are integers, True and 8.5 are not."""
     if isinstance(value, str):
         found = _INTEGER.fullmatch(_MINUS.sub("-", value.strip()))
         return int(float(found[1])) if found and int(found[2] or of) == of else None

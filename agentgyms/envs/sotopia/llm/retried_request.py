@@ -21,8 +21,7 @@ T = TypeVar("T")
 class RetriedRequest:
     """Sends a prompt to a model, and a retry prompt if the answer cannot be parsed.
 
-    The retry prompt repeats the answer's JSON schema. `name`, with the number of the attempt, is
-    the key of the requests' seeds.
+    `name`, with the number of the attempt, is the key of the requests' seeds.
     """
 
     def __init__(
@@ -34,11 +33,7 @@ class RetriedRequest:
         self._requests: list[tuple[Sequence[Message], int]] = []
 
     def complete(self, parse: Callable[[str], T | ParseFailure]) -> T | ParseFailure:
-        """Return the parsed answer; that of the second attempt if the first cannot be parsed.
-
-        Raises `ModelUnavailable` (retrying is safe), `BadOption` if the server rejects the request,
-        and `PromptTooLong`.
-        """
+        """Return the parsed answer; raise `ModelUnavailable`, `BadOption` or `PromptTooLong`."""
         answer = self._answer([_user(self._prompt)], 0)
         result = parse(answer)
         if not isinstance(result, ParseFailure):

@@ -1,4 +1,1 @@
-"""The profiles of SOTOPIA: their files, their rows, their encounters and splits.
-
-Takes a folder of profiles in one of three forms; returns encounters.
-"""
+"""SOTOPIA's profiles, in a folder in one of three forms, as rows, encounters and splits."""

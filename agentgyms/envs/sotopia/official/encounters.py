@@ -60,10 +60,9 @@ class Official:
     encounters: Mapping[str, Encounter]
 
     def tasks(self, split: str) -> list[Task]:
-        """Return the tasks of a split: each combination at both seats.
+        """Return a split's tasks, each combination at both seats; raise `DataMissing` without any.
 
-        `other` has the scenarios that are in none of `all`, `hard` and `pi`; `sample` has 12 of
-        all, from as many families as possible. Raises `DataMissing` if the split has no tasks.
+        `other` has those in none of `all`, `hard`, `pi`; `sample` has 12, families in turn.
         """
         found = [
             Task(f"{combination}/{seat}", encounter.scenario.source)
@@ -101,10 +100,7 @@ def read(source: Path) -> Official:
 
 
 def official(tables: Mapping[str, Rows], source: Path) -> Official:
-    """Return the encounters in tables, which are rows by the name of their file.
-
-    Raises `DataCorrupt`, with `source`, if a row is invalid or refers to a missing one.
-    """
+    """Return the encounters in tables by file name; raise `DataCorrupt`, with `source`."""
     try:
         return Official(_encounters(tables))
     except DataCorrupt as e:
@@ -132,11 +128,7 @@ def _encounters(tables: Mapping[str, Rows]) -> dict[str, Encounter]:
 def _sample_encounters(
     row: RowParser, scenario: Scenario, pairs: Iterable[tuple[str, tuple[Pair, Relationship]]]
 ) -> Iterator[tuple[str, Encounter]]:
-    """Yield sampled encounters of a scenario, as the package's `ConstraintBasedSampler` does.
-
-    Differences: sampling is deterministic and without replacement, and if fewer pairs fit than are
-    wanted, all of them are used.
-    """
+    """Yield encounters as `ConstraintBasedSampler` does, but fixed and without replacement."""
     ages = row.ages()
     fitting = {
         pair: key

@@ -1,8 +1,7 @@
-"""Files of SOTOPIA's profiles, in each of the published formats.
+"""Files of SOTOPIA's profiles in each published format, as rows with the database's field names.
 
-JSON lists with the database's field names, sotopia-space's JSON lines with other field names, and
-folders of the package's local store with one profile a file. All become rows with the database's
-field names; further fields are kept.
+Formats are JSON lists, sotopia-space's JSON lines with other field names, and the package's local
+store, folders with one profile a file. Further fields are kept.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ Rows = Mapping[str, Row]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One kind of profiles.
+    """One kind of profiles; `noun` names a row in errors, `store` is the local store's folder.
 
-    `noun` names a row in errors; `also` are stems of other accepted file names, which a suffix may
-    follow; `store` is the folder in the package's local store; `renamed` maps sotopia-space's field
-    names to the database's.
+    `also` are stems of other file names, which a suffix may follow; `renamed` maps sotopia-space's
+    field names to the database's.
     """
 
     noun: str
@@ -77,11 +75,7 @@ _ID: Final = re.compile(r"[\w.:-]+")
 
 
 def read_tables(source: Path) -> dict[str, Rows]:
-    """Return the rows of each table by the name of its file, sorted by id.
-
-    The source is a folder with the files at any depth, or an archive. Raises `DataCorrupt` also if
-    a row has no id, or two rows have the same id.
-    """
+    """Return each table's rows by file name, sorted by id; raise `DataMissing`, `DataCorrupt`."""
     found: dict[str, dict[str, Row]] = {table.file: {} for table in TABLES}
     places: dict[tuple[str, str], str] = {}
     for name, content in sorted(read_files(source, lambda name: name if _tables(name) else None)):
@@ -118,7 +112,6 @@ def _tables(name: str) -> list[Table]:
 
 
 def _rows(name: str, content: bytes, table: Table) -> Iterator[Row]:
-    """Yield the rows of a file; each has an id."""
     for value in _values(name, content):
         if not isinstance(value, dict):
             raise DataCorrupt(f"{name} holds {value!r:.60}: expected a {table.noun}, a JSON object")

@@ -1,7 +1,4 @@
-"""The customer: a program that brings requests one by one, in fixed sentences.
-
-It answers what it hears and never sees the database: it believes the agent.
-"""
+"""The customer: a program with fixed sentences; it sees no database and believes the agent."""
 
 from __future__ import annotations
 
@@ -36,13 +33,7 @@ class Fact(NamedTuple):
 
 
 class Mood(NamedTuple):
-    """The state of a conversation, as far as it decides the future.
-
-    Attributes:
-        request: Index of the request that is open; their number once all are settled.
-        stage: One of `STAGES`.
-        told: For each request settled or answered so far, whether its fact was told.
-    """
+    """Where a conversation is: the open request (their number at the end), stage and facts told."""
 
     request: int
     stage: str

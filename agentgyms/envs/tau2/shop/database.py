@@ -1,7 +1,6 @@
-"""The shop's database, and the calls that change it.
+"""The shop's database, and the calls that change it, whatever the policy says.
 
-A database is JSON: `{"orders": {id: order}, "products": {name: {colour: pieces in stock}}}`. Calls
-keep no rule of the policy: what the policy forbids can be done, and the database shows it.
+A database is JSON: `{"orders": {id: order}, "products": {name: {colour: pieces in stock}}}`.
 """
 
 from __future__ import annotations
@@ -20,14 +19,7 @@ class Refused(Exception):
 
 
 class Write(NamedTuple):
-    """A call that changes the database.
-
-    Attributes:
-        kind: `cancel`, `return` or `exchange`.
-        order: The order's number.
-        item: The product's name in the order; "" for `cancel`.
-        choice: Where a refund goes, or the new colour; "" for `cancel`.
-    """
+    """A `cancel`, `return` or `exchange`; `choice` is where the refund goes, or the new colour."""
 
     kind: str
     order: str
@@ -57,10 +49,7 @@ def total(order: Mapping[str, Any]) -> int:
 
 
 def changed(database: Database, write: Write) -> Database:
-    """Return the database after a call, the given one unchanged.
-
-    Raises `Refused` if the order or the item is not there, or was changed before.
-    """
+    """Return a changed copy; raise `Refused` if order or item is missing or was changed before."""
     after = copy.deepcopy(dict(database))
     order = order_of(after, write.order)
     if order["status"] == "cancelled":

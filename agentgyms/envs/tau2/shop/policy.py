@@ -33,15 +33,9 @@ _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a customer wants.
+    """What a customer wants: `cancel`, `return`, `exchange`, or `question`, the total of an order.
 
-    Attributes:
-        kind: `cancel`, `return`, `exchange`, or `question`, the total of an order.
-        order: The order's number.
-        item: The product in question; "" if it is the whole order.
-        colour: The colour wished instead; "" if it is no exchange.
-        agrees: Whether the customer says yes when asked before a change.
-        asks_amount: Whether the customer wants to hear the amount when the change is done.
+    `agrees` is the answer before a change, `asks_amount` whether its amount is wanted afterwards.
     """
 
     kind: str
@@ -88,10 +82,7 @@ def amount(database: Database, request: Request) -> str:
 
 
 def tells(words: str, fact: str) -> bool:
-    """Return whether words tell a fact, a reason or a number, and no other one beside it.
-
-    Who lists all reasons, or many numbers, has told none.
-    """
+    """Return whether words tell a reason or number, and no other one: a list of all tells none."""
     text = _ORDER.sub("", words)
     numbers = set(_NUMBER.findall(text))
     reasons = {reason for reason in REASONS if re.search(rf"\b{reason}\b", text.lower())}

@@ -44,14 +44,7 @@ _PATTERNS: Final = {
 
 
 class State(NamedTuple):
-    """The state of a conversation.
-
-    Attributes:
-        database: The database now.
-        writes: The calls that changed it, in their order.
-        opened: Orders and products that were looked up, sorted.
-        mood: The customer's state.
-    """
+    """A conversation: database, calls that changed it, sorted lookups, and the customer's state."""
 
     database: Database
     writes: tuple[Write, ...]
@@ -84,10 +77,7 @@ def read(action: str) -> Call | None:
 
 
 def step(task: ShopTask, state: State, call: Call) -> tuple[State, str]:
-    """Return the state after a call, and what the agent reads.
-
-    Raises `Refused` if the system cannot do it; the state is then as before.
-    """
+    """Return the next state and what the agent reads; raise `Refused` if it cannot be done."""
     return _STEPS[call.kind](task, state, call)
 
 
@@ -190,11 +180,7 @@ _STEPS: Final[dict[str, Callable[[ShopTask, State, Call], tuple[State, str]]]] =
 
 
 def atoms(task: ShopTask, state: State) -> dict[str, bool]:
-    """Return what the task needs by name, and whether it is so now.
-
-    Changes that must be made (`change 1`), facts that must be told (`fact 1`), and last that no
-    other order was changed (`nothing else`).
-    """
+    """Return whether `change 1`, `fact 1` ... are done, and `nothing else`: no order is wrong."""
     orders, goal, told = state.database["orders"], task.goal_database["orders"], state.mood.told
     writes = [orders[one.order] == goal[one.order] for one in task.writes if one is not None]
     wanted = [i for i, fact in enumerate(task.customer.facts) if fact is not None]

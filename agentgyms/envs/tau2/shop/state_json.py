@@ -1,7 +1,4 @@
-"""Writes the state of a conversation as JSON and reads it back; reading checks untrusted input.
-
-The database is not written: it is that of the task after the changes that are.
-"""
+"""Writes a conversation's state, not its database, as JSON; reading checks untrusted input."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ def write(state: State) -> dict[str, Any]:
 
 
 def read(value: Any, task: ShopTask) -> State:
-    """Return the state in a value that `write` returned.
-
-    Raises `LookupError`, `TypeError` or `ValueError` if it is no state of this task.
-    """
+    """Return the state; raise `LookupError`, `TypeError` or `ValueError` if it is not valid."""
     opened = [_text(name) for name in value["opened"]]
     known = {*task.database["orders"], *task.database["products"]}
     if opened != sorted(set(opened)) or not known.issuperset(opened):

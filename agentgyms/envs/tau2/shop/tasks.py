@@ -26,16 +26,7 @@ _OUTCOMES: Final = ("allowed", "declined", "forbidden", "forbidden")
 
 
 class ShopTask(NamedTuple):
-    """A task of the shop.
-
-    Attributes:
-        task: Its id and family.
-        database: The database at the beginning.
-        customer: Who calls.
-        reasons: For each request, why the policy forbids it; "" if it does not.
-        writes: For each request, the change that must be made; None if there is none.
-        goal_database: The database that a right conversation ends with.
-    """
+    """A task; for each request the reason against it ("" if allowed) and the change, if any."""
 
     task: Task
     database: Database

@@ -161,8 +161,6 @@ class Browser:
         return self._current
 
     def _in_tab(self, tab: str, work: Callable[[Remote], T]) -> T:
-        """Call `work` with the driver switched to a tab."""
-
         def switch_and_work() -> T:
             if self._current != tab:
                 self._current = ""  # unknown if the switch is interrupted
@@ -174,7 +172,6 @@ class Browser:
             return self._translating_errors(switch_and_work)
 
     def _translating_errors(self, work: Callable[[], T]) -> T:
-        """Call `work`, and turn errors of the driver into `WorkerLost`."""
         from selenium.common.exceptions import WebDriverException
         from urllib3.exceptions import HTTPError
 
@@ -202,11 +199,7 @@ _retired: list[tuple[int, Browser]] = []
 
 
 def shared_browser(binaries: Binaries, most_visits: int = VISITS) -> Browser:
-    """Return this process's browser for one more visit; a lost one is replaced.
-
-    After `most_visits` another browser replaces it, and it ends as soon as no tab is in use. This
-    bounds its memory leaks.
-    """
+    """Return this process's browser; a lost one, or one after `most_visits`, is replaced."""
     key = (os.getpid(), binaries)  # a forked process does not use its parent's browser
     with _browsers_lock:
         end_retired()

@@ -73,13 +73,7 @@ class WebShopBrowserEnv(WebShopEnv):
         episodes_per_browser: int = VISITS,
         **arguments: Any,
     ) -> None:
-        """Check the arguments; the browser starts with the first episode.
-
-        Raises:
-            BadOption: An argument has an invalid value.
-            EnvUnavailable: There is no Chromium or ChromeDriver.
-            DependencyNotInstalled: A package is missing; the message names it.
-        """
+        """Check the arguments; raise `BadOption`, `EnvUnavailable` or `DependencyNotInstalled`."""
         super().__init__(**arguments)
         if type(episodes_per_browser) is not int or episodes_per_browser < 1:
             raise BadOption(
@@ -139,10 +133,7 @@ class BrowserSession(ShopSession):
         return self.rules.available(self.view)
 
     def act(self, action: str) -> Result:
-        """Take an action in the tab; any text is accepted.
-
-        Raises `WorkerLost` if the browser or the site failed, and so did a new one.
-        """
+        """Take any action in the tab; raise `WorkerLost` if a new browser or site failed too."""
         page_action = self._page_action(action)
         reply, content = self.page.perform(page_action, self.save())
         result = Result(**reply["result"] | {"feedback": Feedback(reply["result"]["feedback"])})
@@ -163,7 +154,6 @@ class BrowserSession(ShopSession):
         return self._content
 
     def _page_action(self, action: str) -> PageAction:
-        """Return what a person would do on the page to take an action."""
         content = self._read_page()
         parsed = actions.parse_original(action) if self.rules.compat else actions.parse(action)
         if isinstance(parsed, actions.Action) and content.view.page != "done":

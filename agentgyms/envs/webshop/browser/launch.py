@@ -1,8 +1,4 @@
-"""Finds, starts and ends Chromium and ChromeDriver.
-
-Neither outlives this process, however it ends: a shell process ends ChromeDriver when its input is
-closed, Chromium ends with the pipe between the two, and the shell removes the browser's files.
-"""
+"""Starts Chromium and ChromeDriver; a shell process ends both with this one, however it ends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The web site of the browser environments, a child process.
-
-The site is a program of the server package, which this package does not import. It ends with this
-process, and is controlled through its pipes, see `env_servers/webshop_site/browser_control.py`.
-"""
+"""The browser environments' web site, a child process (`webshop_site/browser_control.py`)."""
 
 from __future__ import annotations
 

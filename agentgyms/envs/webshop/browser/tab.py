@@ -74,11 +74,7 @@ class PageContent(NamedTuple):
 
 
 class PageAction(NamedTuple):
-    """An action on a page.
-
-    `type` a query into the search box, `click` the button of a value, or `send` to the site the
-    text of an action that cannot be performed on the page.
-    """
+    """An action on a page: `type` a query, `click` a button, or `send` text that neither can do."""
 
     method: str
     what: str
@@ -101,18 +97,14 @@ class ShopPage:
     def restore(self, task_id: str, instruction: str, saved: Mapping[str, Any]) -> PageContent:
         """Show a saved session of a task in the tab.
 
-        This and the methods below raise `WorkerLost` if the browser or the site failed, and so did
-        a new one.
+        This and the methods below raise `WorkerLost` if a new browser or site failed too.
         """
         return self._with_retry(lambda: self._restore(task_id, instruction, saved), self._reset)
 
     def perform(
         self, page_action: PageAction, saved: Mapping[str, Any]
     ) -> tuple[dict[str, Any], PageContent]:
-        """Perform an action on the page, and return the site's reply and the new page.
-
-        If the browser is lost, the session is restored from `saved`.
-        """
+        """Return the site's reply and the new page; a lost session is restored from `saved`."""
         return self._in_tab(lambda: self._perform(page_action), saved)
 
     def screenshot(self, saved: Mapping[str, Any]) -> bytes:
@@ -136,8 +128,6 @@ class ShopPage:
             self._browser.release_tab(self._tab)
 
     def _in_tab(self, work: Callable[[], T], saved: Mapping[str, Any]) -> T:
-        """Call `work` in a tab of this process that shows the visit."""
-
         def restore_again() -> None:
             self._reset()
             self._restore(self._task_id, self._instruction, saved)
@@ -147,7 +137,6 @@ class ShopPage:
         return self._with_retry(work, restore_again)
 
     def _with_retry(self, work: Callable[[], T], prepare: Callable[[], None]) -> T:
-        """Call `work`, and once more after `prepare` if it loses the browser or the site."""
         try:
             return work()
         except WorkerLost as e:

@@ -32,12 +32,7 @@ _REPLACEMENT_CHARACTER: Final = "\ufffd".encode()
 
 
 def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
-    """Write the catalogue of the official files to a new folder, and return its manifest.
-
-    `source` is a folder or archive with the files, or the file of products. Raises `DataMissing` if
-    a file is missing, and `DataCorrupt` if one is damaged: the message names the file and the byte,
-    or the item and the field.
-    """
+    """Write a new catalogue and return its manifest; raise `DataMissing` or `DataCorrupt`."""
     scratch = target / _SCRATCH
     scratch.mkdir(parents=True)
     unpacked = scratch / "source"
@@ -51,7 +46,6 @@ def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
 
 
 def _assemble(files: OfficialFiles, scratch: Path, target: Path, progress: bool) -> _Assembly:
-    """Write the products, and return the index and columns made from them."""
     assembly = _Assembly(target / INDEX)
     with (
         Join(scratch / "join.sqlite") as join,
@@ -75,7 +69,6 @@ def _assemble(files: OfficialFiles, scratch: Path, target: Path, progress: bool)
 def _products(
     files: OfficialFiles, join: Join, seen: set[str], bar: ProgressBar
 ) -> Iterator[tuple[Product, bytes]]:
-    """Yield the products that were not seen yet, each with its row."""
     end = 0
     for number, item in enumerate(list_items(files.products), 1):
         bar.update(item.end - end)
@@ -93,8 +86,6 @@ def _products(
 
 
 class _Assembly:
-    """Collects the asins, offsets, index and columns of a catalogue, product by product."""
-
     def __init__(self, index_folder: Path) -> None:
         self.asins: list[str] = []
         self.seen: set[str] = set()

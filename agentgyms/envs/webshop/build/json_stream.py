@@ -30,11 +30,7 @@ class Item(NamedTuple):
 
 
 def list_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
-    """Yield the items of a UTF-8 file that holds one JSON list.
-
-    Raises `DataCorrupt`, with the byte, if the file is truncated, is not such a list or not UTF-8,
-    or has text after the list.
-    """
+    """Yield the items of a UTF-8 JSON list; else raise `DataCorrupt`, which names the byte."""
     with path.open("rb") as file:
         text = _Text(path, file, chunk_bytes)
         text.expect("[", "a list of items")
@@ -82,7 +78,6 @@ class _Text:
         return DataCorrupt(f"{self._path}, byte {byte}: {what}; get the file again")
 
     def expect(self, mark: str, what: str) -> None:
-        """Read a character, which must be `mark`."""
         found = self._peek()
         if found != mark:
             raise self.corrupt(f"found {_describe(found)}, expected {what} ({mark!r})")
@@ -104,7 +99,6 @@ class _Text:
         return False
 
     def value(self) -> Any:
-        """Read and return the next value."""
         self._peek()
         while True:
             try:

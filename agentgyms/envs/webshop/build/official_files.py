@@ -22,11 +22,7 @@ _BY_HAND: Final = (
 
 
 class OfficialFiles(NamedTuple):
-    """The files that a catalogue is built from.
-
-    They are `items_shuffle.json`, `items_ins_v2.json` (or the smaller size of both), and
-    `items_human_ins.json`, None if it is missing.
-    """
+    """`items_shuffle.json`, `items_ins_v2.json` (or smaller ones), and `items_human_ins.json`."""
 
     products: Path
     attributes: Path
@@ -40,11 +36,7 @@ def official_name(name: str) -> str | None:
 
 
 def locate(source: Path, scratch: Path) -> OfficialFiles:
-    """Return the official files in a folder (at any depth), an archive, or a file of products.
-
-    The full catalogue is selected, or else the largest file; a given product file is selected
-    itself. An archive is unpacked into `scratch`, unless it already is.
-    """
+    """Return the full files, or else the largest, of a folder, an archive or a product file."""
     if source.is_file() and source.suffix == ".json":
         if not _PRODUCTS.fullmatch(source.name):
             raise DataMissing(f"{source} is not a product file: {_BY_HAND}")
@@ -85,7 +77,6 @@ def _with_companions(products: Path, files: dict[str, list[Path]]) -> OfficialFi
 
 
 def _official_files(folder: Path, *, deep: bool) -> dict[str, list[Path]]:
-    """Return the official files below a folder by name."""
     files: dict[str, list[Path]] = {}
     for file in files_below(folder) if deep else sorted(filter(Path.is_file, folder.iterdir())):
         found = files.setdefault(file.name, []) if official_name(file.name) else []

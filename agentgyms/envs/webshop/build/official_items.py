@@ -20,11 +20,7 @@ _NO_DIGIT: Final = re.compile(r"[^\d.]")
 
 
 def asin_of(item: Any, where: str) -> str | None:
-    """Return the asin of an item of `items_shuffle.json`, or None if WebShop skips the item.
-
-    It skips items with an asin that is `nan` or longer than 10 characters. `where` names the item
-    in errors.
-    """
+    """Return an item's asin, None if WebShop skips it: `nan`, or longer than 10 characters."""
     if not isinstance(item, dict):
         raise DataCorrupt(f"{where} is {_type_name(item)}: expected an object")
     asin = _text(item, "asin", where)
@@ -36,8 +32,7 @@ def asin_of(item: Any, where: str) -> str | None:
 def product_of(item: Mapping[str, Any], about: Any, people: Any, where: str) -> Product:
     """Return the product of an item that `asin_of` accepts; raise `DataCorrupt` at a bad field.
 
-    `about` and `people` are the asin's entries in `items_ins_v2.json` and `items_human_ins.json`,
-    or None. `where` names the item in errors.
+    `about` and `people` are its entries in `items_ins_v2.json` and `items_human_ins.json`, or None.
     """
     where = f"{where} ({item['asin']})"
     title = _text(item, "name", where)

@@ -1,8 +1,4 @@
-"""All products of a shop, their search index, and the arrays that goals are made from.
-
-A catalogue in a folder is memory-mapped: processes share one copy in memory, and a product is
-decoded on access.
-"""
+"""All products of a shop, their search index, and the goals' arrays; mapped if in a folder."""
 
 from __future__ import annotations
 
@@ -31,10 +27,7 @@ class ProductRows(Protocol):
 
 
 class Catalogue:
-    """The products of a shop, by position, by asin, and by search; read-only and thread-safe.
-
-    Equal versions have equal products in equal order. `folder` is None if it is in memory.
-    """
+    """Products by position, asin and search; thread-safe. Equal versions have equal products."""
 
     def __init__(
         self,
@@ -102,7 +95,6 @@ class Catalogue:
         return len(self._products)
 
     def __getitem__(self, position: int) -> Product:
-        """Return the product at a position, 0 to N - 1."""
         if not 0 <= position < len(self):
             raise IndexError(f"there is no product {position}: expected 0 to {len(self) - 1}")
         return self._products[position]

@@ -76,11 +76,7 @@ class StoredCatalogue(NamedTuple):
 
 
 def read_stored(folder: Path) -> StoredCatalogue:
-    """Memory-map the files of a catalogue, and check them.
-
-    Raises `DataCorrupt` if a file is missing or has another size than in the manifest, if arrays
-    contradict each other, or if the layout has another version.
-    """
+    """Memory-map and check a catalogue's files; raise `DataCorrupt` if one is missing or wrong."""
     manifest = read_manifest(folder)
     if manifest.get("format") != FORMAT:
         raise DataCorrupt(
@@ -107,7 +103,6 @@ def read_stored(folder: Path) -> StoredCatalogue:
 
 
 def _array(folder: Path, name: str) -> NDArray[Any]:
-    """Return the array of a file, memory-mapped if it is large."""
     path = folder / f"{name}.npy"
     try:
         large = path.stat().st_size > _MIN_MAPPED_BYTES
@@ -123,7 +118,6 @@ def _check_shapes(
     offset: NDArray[Any],
     columns: GoalColumns,
 ) -> None:
-    """Check the types and lengths of the arrays against each other."""
     num_products, num_human = len(asin), len(columns.human_number)
     int32, int64 = np.dtype(np.int32), np.dtype(np.int64)
     rows, ends = (num_products,), (num_products + 1,)

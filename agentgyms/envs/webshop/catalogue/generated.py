@@ -1,7 +1,6 @@
 """The generated catalogue: 2,400 products of invented brands, the same on every machine.
 
-Products come in families that share a fine category and differ in attributes, price and options,
-so that the fine category alone does not decide which one satisfies a goal.
+Those of a fine category differ in attributes, price and options, so it never decides alone.
 """
 
 from __future__ import annotations
@@ -121,7 +120,6 @@ def _design(
 
 
 def _options(kind: Kind, words: Wording, draw: Chance) -> dict[str, tuple[str, ...]]:
-    """Return the options, with their values in the order of the table."""
     options: dict[str, tuple[str, ...]] = {}
     for num_later, (name, listed) in zip(
         range(len(kind.options) - 1, -1, -1), kind.options.items(), strict=True
@@ -136,7 +134,6 @@ def _options(kind: Kind, words: Wording, draw: Chance) -> dict[str, tuple[str, .
 
 
 def _pricing(kind: Kind, optional: bool, draw: Chance) -> tuple[float, ...]:
-    """Return one price, or a range for some of the products that have options."""
     low, high = kind.price
     # Squared, so that cheap products are more common. Integers are exact on every machine.
     dollars = low + (high - low) * draw.below(1000) ** 2 // 1_000_000

@@ -17,8 +17,7 @@ WORDING: Final = "generated_wording.toml"
 class Kind:
     """A kind of product, with several product lines, which are the fine categories.
 
-    `path` are the categories above them, the most general first; `mass` lines have no plural.
-    `price` is the usual lowest and highest, in dollars.
+    `path`: the categories above, general first; `mass` lines have no plural; `price` is in dollars.
     """
 
     category: str
@@ -44,8 +43,7 @@ class Style:
 class Wording:
     """All wording of the generated shop.
 
-    `places` has each attribute's form in a sentence: `adjective`, `with` or `for`. `exclusive` has,
-    for each attribute, those that a product with it cannot have.
+    `places`: each attribute's form, `adjective`, `with` or `for`; `exclusive`: those it excludes.
     """
 
     places: Mapping[str, str]

@@ -11,10 +11,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def encode(product: Product) -> bytes:
-    """Return the row of a product, with a newline.
-
-    A lone surrogate, which JSON allows and UTF-8 does not, becomes U+FFFD.
-    """
+    """Return a product's row, with a newline; lone surrogates, invalid in UTF-8, become U+FFFD."""
     row = _ENCODER.encode(
         [
             product.asin,

@@ -1,7 +1,4 @@
-"""How WebShop's reward compares texts, and normalizes option values to colour words.
-
-Texts match by `token_set_ratio` of thefuzz 0.19.
-"""
+"""WebShop's comparison of texts, `token_set_ratio` of thefuzz 0.19, and its colour words."""
 
 from __future__ import annotations
 
@@ -29,8 +26,7 @@ def matches(one: str, other: str) -> bool:
 def processed(text: str) -> str:
     """Return the text as thefuzz compares it: lower case, with blanks for all but word characters.
 
-    It removes the characters of Latin-1 that are not ASCII, and no others: `café` is `caf`, and
-    Chinese stays.
+    Of Latin-1 only ASCII stays: `café` becomes `caf`, but Chinese stays.
     """
     return _NO_WORD.sub(" ", text.translate(_LATIN_1)).lower().strip()
 
@@ -38,9 +34,7 @@ def processed(text: str) -> str:
 def similar(one: str, other: str) -> bool:
     """Return whether two processed texts match; a text without words matches none.
 
-    rapidfuzz finds the longest common subsequence, which is never shorter than the blocks that
-    thefuzz finds with difflib. So its ratio is an upper bound: a text that it rejects is rejected,
-    and one that it accepts is checked with difflib.
+    rapidfuzz's ratio is an upper bound of thefuzz's: what it accepts is checked with difflib.
     """
     if not one or not other:
         return False
@@ -51,11 +45,7 @@ def similar(one: str, other: str) -> bool:
 
 
 def token_set_ratio(one: str, other: str) -> int:
-    """Return the ratio of two processed texts, from 0 to 100.
-
-    The shared words are compared with each set of words, and the sets with each other, written
-    with the shared words first; the highest ratio is returned.
-    """
+    """Return thefuzz's `token_set_ratio` of two processed texts, from 0 to 100."""
     words, others = set(one.split()), set(other.split())
     if not words or not others:
         return 0
@@ -90,18 +80,10 @@ _SET: Final = frozenset(COLORS)
 
 @lru_cache(maxsize=8192)
 def normalize_color(value: str) -> str:
-    """Return the first colour word that the value contains anywhere, or the value itself.
-
-    The first word of `COLORS` counts, not the first in the text: `navy blue` is `blue`. A word
-    inside another counts as well: `standard` is `tan`.
-    """
+    """Return the first of `COLORS` anywhere in the value (`standard` has `tan`), else the value."""
     return next((color for color in COLORS if color in value), value)
 
 
 def normalize_pair(name: str, value: str) -> str:
-    """Return the result of the original's `normalize_color` for a pair, as text.
-
-    It is the colour word that equals one of the two, or else the text of the pair in Python:
-    `('size', 'x-large')`.
-    """
+    """Return the colour word that equals one of the two, else the pair as Python text."""
     return min(({name, value} & _SET), default=str((name, value)))

@@ -18,10 +18,9 @@ from agentgyms.envs.webshop.product import Product
 class Goal:
     """One goal: the product to buy, and its required attributes, options and price.
 
-    The id is `<asin>/<number of the option combination>`, or `<asin>/human-<number of the
-    instruction>`. `query` is the fine category, and the family is the category. `price_upper` is in
-    dollars, a million without a bound. `goal_options` are names and values in a synthetic goal,
-    values alone in a human one. The original samples with `weight`.
+    The id is `<asin>/<number of the option combination>` or `<asin>/human-<number>`. `query` is the
+    fine category, the family the category. `price_upper`, in dollars, is a million without a bound.
+    `goal_options` are values alone in a human goal. The original samples with `weight`.
     """
 
     task_id: str
@@ -76,11 +75,9 @@ def draw_prices(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the price of every product [N], and the bound of every row of goals [R], in dollars.
 
-    First, products with two prices get a random one between them, in the order of the products.
-    Then each row, in order, samples two of the four next multiples of 10 dollars above the price,
-    of which the larger is the bound; above 970 dollars it is `NO_BOUND`. `pricing` [N, 2] has NaN
-    where there is no second price; `position` [R] is the product of each row. `seed` is that of
-    `random.Random`; the original seeds the global generator.
+    A product with two prices in `pricing` [N, 2] (NaN: no second) gets a random one between them.
+    Then each row samples two of the four next multiples of 10 above its price, the larger is the
+    bound; above 970 it is `NO_BOUND`. `seed` is that of `random.Random`, in the original's order.
     """
     rng = Random(seed)
     price = np.array(pricing[:, 0])

@@ -34,10 +34,9 @@ _TRAIN, _VALID, _TEST = range(3)
 
 @dataclass(frozen=True, eq=False)
 class GoalTable:
-    """The goals of one kind, in R rows with one goal or more each.
+    """The goals of one kind, numbered row by row, in R rows with one goal or more each.
 
-    A synthetic row is a product with an instruction and has one goal for every combination of its
-    options; a human row is one instruction of a person. The n goals are numbered row by row.
+    A synthetic row is a product, a goal per combination of options; a human row is one instruction.
     """
 
     position: NDArray[np.int32]  # position of the row's product [R]
@@ -171,7 +170,6 @@ def _check_total(
 def _sorted_by_id(
     asins: Sequence[str], kind: str, instruction: NDArray[np.int32], start: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """Return the numbers of all goals, sorted by id."""
     suffixes = instruction.tolist() if kind == "human" else [""] * len(asins)
     key = [f"{asin}/{suffix}" for asin, suffix in zip(asins, suffixes, strict=True)]
     numbers = [
@@ -208,10 +206,7 @@ def _group_by_split(
 def _weights(
     columns: GoalColumns, position: NDArray[np.int32], count: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the mean, over a goal's attributes, of 1 / (number of goals with the attribute).
-
-    Terms are added from left to right, as in the original.
-    """
+    """Return the mean over a goal's attributes of 1 / (goals that have it), added left to right."""
     if not len(position):
         return np.empty(0)
     per_row = np.diff(columns.attribute_offset)[position]

@@ -37,8 +37,7 @@ _Prices = tuple[NDArray[np.float64], NDArray[np.float64]]
 class GoalList:
     """The goals of a catalogue in the original's order, which is shuffled with seed 233.
 
-    Prices and bounds are sampled once, from `seed`, in the original's order. A product whose
-    instruction has no attributes has no goals; the original fails on synthetic ones.
+    Prices are sampled once, from `seed`. An instruction without attributes has no goals.
     """
 
     def __init__(
@@ -58,9 +57,7 @@ class GoalList:
     def of(catalogue: Catalogue, kind: str = "synthetic", seed: int = DEFAULT_SEED) -> GoalList:
         """Return the `synthetic` or `human` goals of a catalogue.
 
-        The files that `write` made in the catalogue's folder are memory-mapped. With another seed,
-        prices are sampled anew: two seconds and 12 MB for a million products. Without files the
-        goals are made here: two seconds and 12 MB for a million goals.
+        Files of `write` are mapped; without them or with another seed, a million goals take 2 s.
         """
         check_kind(kind)
         if not isinstance(seed, int) or isinstance(seed, bool):
@@ -117,13 +114,9 @@ class GoalList:
         return float(self._price[position])
 
     def tasks(self, split: str = "train", cut: str = "product") -> TaskSet:
-        """Return the tasks of a split, in the order of their ids; families are categories.
+        """Return a split's tasks by id; `WebShopEnv` says which. Families are categories.
 
-        `sample` are 12 tasks of `train`, always the same. The cut `product` ranks the products that
-        have goals by a digest of their asins and holds out a tenth for `valid` and another for
-        `test`; no product is in two splits. `original` takes the first 500 goals of the shuffled
-        list as `test`, the next 1,000 as `valid` and the rest as `train`; products are in several
-        splits.
+        The cut `product` ranks the products that have goals by a digest of their asins.
         """
         check_split(split, (*SPLITS, "sample"), "WebShop")
         if cut not in CUTS:
@@ -216,11 +209,7 @@ class GoalList:
 
 
 def write(catalogue: Catalogue, folder: Path, kind: str, seed: int = DEFAULT_SEED) -> None:
-    """Write the goals of a catalogue, with the prices of a seed, as files for `GoalList.of`.
-
-    Eight million goals take 15 seconds, 0.5 GB of memory and 110 MB on disk. The catalogue's
-    version must be final. The files are in the folder `goals-<kind>` of `folder`.
-    """
+    """Write a catalogue's goals to `goals-<kind>` in a folder; its version must be final."""
     check_kind(kind)
     table = GoalTable.of(catalogue, kind)
     price, bound = draw_prices(catalogue.columns.pricing, table.position, seed)

@@ -52,10 +52,8 @@ def open_extractor(name: str = BUILTIN) -> NounExtractor:
 class BuiltinNouns:
     """Finds nouns by capitals, endings and a small lexicon, the same on every machine.
 
-    In titles, taggers take most capitalised words for proper nouns, even adjectives. So a
-    capitalised word is a noun unless it is a function word, an adverb in -ly or a participle in
-    -ed; a word in lower case must not be an adjective or end like an adjective or a verb either.
-    Numbers and marks are no nouns.
+    A capitalised word is a noun unless it is a function word or ends in -ly or -ed; one in lower
+    case must not be an adjective or end like an adjective or a verb either.
     """
 
     name = f"{BUILTIN}-{VERSION}"
@@ -95,7 +93,6 @@ class SpacyNouns:
     """Returns the words that a spaCy model tags as nouns, as the original does."""
 
     def __init__(self, model: str) -> None:
-        """Load a model, by its name or folder."""
         try:
             spacy: Any = import_module("spacy")
         except ModuleNotFoundError as e:
@@ -181,8 +178,7 @@ _ABBREVIATION: Final = re.compile(r"(?:Co|Corp|Dr|Inc|Jr|Ltd|Mr|Mrs|Ms|Sr|St|vs)
 def words_of(text: str) -> list[str]:
     """Return the tokens of a title: words, numbers and marks.
 
-    Tokens end at blanks; marks and `'s` at the ends, units after numbers, and hyphens and slashes
-    before letters are tokens of their own: `T-Shirt` is three, `4K` is two, `2022-23` is one.
+    Marks, `'s`, units and hyphens before letters are tokens: `T-Shirt` is three, `2022-23` is one.
     """
     return [word for chunk in text.split() for word in _words(chunk)]
 

@@ -30,11 +30,7 @@ class NumberedGoals(Protocol):
 
 
 class GoalTasks(TaskSet):
-    """The tasks of one split: a view of an array of goal numbers that is sorted by task id.
-
-    Families are the categories of the products. Ids are made on demand and found by bisection, so
-    that millions of tasks need no further memory.
-    """
+    """A split's tasks, made on demand from goal numbers sorted by id: millions need no memory."""
 
     def __init__(self, split: str, goals: NumberedGoals, numbers: NDArray[np.int32]) -> None:
         self.split = split

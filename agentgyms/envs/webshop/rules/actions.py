@@ -29,11 +29,7 @@ def collapsed(text: str) -> str:
 
 
 def parse(action: str) -> Action | str:
-    """Return the action that the text states, or the reason why it is invalid.
-
-    The name may be in any case. The argument is everything between the first `[` and the last `]`;
-    text after that is ignored, as in the original.
-    """
+    """Return the action, its argument from the first `[` to the last `]`, or why it is invalid."""
     if len(action) > MAX_ACTION:
         return f"the action is longer than {MAX_ACTION} characters"
     opening, end = _OPENING.match(action), action.rfind("]")
@@ -49,11 +45,7 @@ def parse(action: str) -> Action | str:
 
 
 def parse_original(action: str) -> Action | str:
-    """Parse the text as the original does, with the greedy pattern `(.+)[(.+)]`.
-
-    The argument begins at the last `[` of the first line with a `]` after it; names are
-    case-sensitive.
-    """
+    """Parse with the original's greedy, case-sensitive pattern `(.+)[(.+)]`: from its last `[`."""
     if len(action) > MAX_ACTION:
         return f"the action is longer than {MAX_ACTION} characters"
     line = action.partition("\n")[0]

@@ -19,10 +19,7 @@ def text(view: View) -> str:
 
 
 def text_rich(view: View) -> str:
-    """Return the page in mode `text_rich`: one line a text, buttons and chosen options marked.
-
-    Values marked as chosen are repeated at the top, the last one first.
-    """
+    """Return the page in mode `text_rich`, a line a text; marked values are repeated on top."""
     clicked: list[str] = []
     lines: list[str] = []
     for element in view.elements:
@@ -79,10 +76,7 @@ def _button(label: str, clicked: bool = False) -> str:
 
 
 def _visible(words: str) -> Iterator[str]:
-    """Yield the words, unless they show nothing.
-
-    As in the original, words of blanks alone show one blank, or nothing if they contain a newline.
-    """
+    """Yield the words; as in the original, blanks alone show one blank, with a newline nothing."""
     if words.strip(_BLANKS):
         yield words
     elif words and "\n" not in words:

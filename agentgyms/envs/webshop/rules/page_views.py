@@ -33,10 +33,7 @@ _PRODUCT_LABELS: Final = (BACK, PREVIOUS, BUY, *map(Button, SUB_PAGES))
 
 @dataclass(frozen=True)
 class Shopping:
-    """One goal in one shop, and the mode; immutable.
-
-    `compat` keeps the original's flaws. The original has the `session` id in its URLs.
-    """
+    """One goal in one shop; immutable. `session` is in the original's URLs, for `compat`."""
 
     shop: Shop
     goal: Goal

@@ -18,11 +18,9 @@ __all__ = ["PageState", "Result", "Shop", "ShopSession"]
 
 
 class ShopSession:
-    """A session: the current state, the page it shows, and counts of actions.
+    """A session: the current state, the page it shows, and counts of actions; not thread-safe.
 
-    In the mode `compat` a session goes on after the purchase, as in the original; environments end
-    there. A session is not thread-safe; its shop is. Going to another page of results does not
-    count as a search.
+    In `compat` it goes on after the purchase. Another page of results does not count as a search.
     """
 
     def __init__(
@@ -34,7 +32,6 @@ class ShopSession:
         show_attributes: bool = False,
         session: str = "0",
     ) -> None:
-        """Open the first page; the arguments are those of `Rules`."""
         self.rules = Rules(shop, goal, compat, show_attributes, session)
         self._last_purchase: tuple[tuple[str, tuple[tuple[str, str], ...]], Purchase] | None = None
         self.restart()
@@ -115,8 +112,7 @@ class ShopSession:
     def load(self, saved: Any) -> None:
         """Restore the result of `save`; nothing changes if it is refused.
 
-        Raises `TypeError`, `ValueError` or `LookupError` at a wrong type, a contradiction, a
-        missing part or an unknown product.
+        Raises `TypeError`, `ValueError` or `LookupError`, as `PageState.from_json`.
         """
         state = PageState.from_json(saved["state"], self.rules.shop)
         searches, pages, notice = (saved[name] for name in ("searches", "pages", "notice"))

@@ -73,11 +73,7 @@ class PageState:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any], shop: Shop) -> PageState:
-        """Return the state that `to_json` described, after checking that this shop can reach it.
-
-        Raises `TypeError`, `ValueError` or `LookupError` at a wrong type, a contradiction, a
-        missing field or an unknown product.
-        """
+        """Return the checked state of `to_json`; or `TypeError`, `ValueError` or `LookupError`."""
         state = cls(
             page=fields["page"],
             keywords=tuple(_strings("keywords", fields["keywords"])),

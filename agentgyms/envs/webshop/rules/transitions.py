@@ -15,10 +15,9 @@ from agentgyms.envs.webshop.rules.view import Button, Card, Choice, Clickable, V
 
 
 class Result(NamedTuple):
-    """The result of an action.
+    """The result of an action; `reason` says why nothing happened, "" if it had an effect.
 
-    `reason` says in one line why nothing happened, "" if the action had an effect. `action_key` is
-    `keys.INVALID_ACTION` if it is invalid. The reward is 0 for everything but the purchase.
+    `action_key` is `keys.INVALID_ACTION` if it is invalid. Only the purchase has a reward.
     """
 
     feedback: Feedback
@@ -36,10 +35,7 @@ class Rules(Shopping):
         return page_views.view_of(self, state)
 
     def clickables(self, view: View) -> dict[str, Clickable]:
-        """Return the clickable elements by their key, the argument of `click[...]`.
-
-        They are in page order; with `compat`, in the original's order.
-        """
+        """Return the clickable elements by key, in page order or, with `compat`, the original's."""
         if self.compat:
             return compat.clickables(view)
         found: dict[str, Clickable] = {}

@@ -1,8 +1,4 @@
-"""A page as a list of elements, from which both the text and the HTML are made.
-
-A `View` has the elements of a page in reading order. The text observations (`page_texts.py`), the
-admissible actions and the web site's HTML are all made from it, so that they agree. An element is
-one of:
+"""A page as a list of elements in reading order, of which text, actions and HTML are made.
 
 | element | what it is | how it is clicked |
 |---|---|---|
@@ -69,10 +65,7 @@ class Button(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A product in the list of results; its asin is a link to its page.
-
-    The category selects the picture. `visited` is whether its page was opened since the search.
-    """
+    """A product among the results; `visited` if its page was opened since the search."""
 
     asin: str
     title: str
@@ -113,11 +106,7 @@ Clickable = Button | Card | Choice
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One page.
-
-    `notice` says why the last action had no effect, "" if it had one. In the original only the
-    start page has a search box. `product` is set on the pages `item`, `sub` and `done`.
-    """
+    """One page; `notice` says why the last action had no effect, "" if it had one."""
 
     page: Page
     instruction: str

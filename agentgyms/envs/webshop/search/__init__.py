@@ -1,4 +1,1 @@
-"""The search engine: BM25 with Lucene's arithmetic.
-
-Takes texts and a query; returns the ranked products. `text_index` is the index.
-"""
+"""The search engine: BM25 with Lucene's arithmetic."""

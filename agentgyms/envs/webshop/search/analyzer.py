@@ -23,11 +23,7 @@ _JAVA_LOWER: Final = str.maketrans({"İ": "i", "Σ": "σ"})
 
 
 def analyze(text: str) -> list[str]:
-    """Return the terms of a text in order; documents and queries are analyzed alike.
-
-    As in Anserini's `DefaultEnglishAnalyzer`, tokens lose a possessive `'s` and are lower-cased,
-    stop words are dropped, and the rest are stemmed.
-    """
+    """Return the terms of a text, in order, as Anserini's `DefaultEnglishAnalyzer` does."""
     return [term for token in tokens(text) if (term := term_of(token))]
 
 

@@ -25,10 +25,7 @@ class Column(NamedTuple):
 
 
 class Merger:
-    """Merges runs, which are given in the order of their documents.
-
-    `block` is the number of postings merged at once; a term with more is merged alone.
-    """
+    """Merges runs, given in document order, `block` postings (or one larger term) at once."""
 
     def __init__(self, corpus: Runs, block: int = _BLOCK) -> None:
         self._corpus, self._block = corpus, block

@@ -23,11 +23,10 @@ _MAX_ENDING: Final = 7
 
 
 def stem(word: str) -> str:
-    """Return the stem of a word in lower case.
+    """Return the stem of a word in lower case; all characters but `aeiouy` are consonants.
 
-    Porter 1980, "An algorithm for suffix stripping", with the author's later changes (`bli`
-    becomes `ble`, `logi` becomes `log`, words of one or two letters stay), as Lucene's
-    `PorterStemmer` has it. Every character but `aeiouy` counts as a consonant.
+    Porter 1980, "An algorithm for suffix stripping", with the author's later changes (`bli` becomes
+    `ble`, `logi` becomes `log`, words of one or two letters stay), as in Lucene's `PorterStemmer`.
     """
     if word[-1:] not in _LAST_LETTERS or (len(word) < 3 and word[:1] <= "\uffff"):
         return word

@@ -25,14 +25,9 @@ _MAX_RUN_WORDS: Final = 1_000_000  # distinct ones, of about 250 bytes each
 class Run:
     """The postings of some documents, ordered by term and then by document.
 
-    Args:
-        terms: The terms, sorted by code points. [V]
-        count: Number of documents with each term. [V]
-        pair: The distinct pairs of a term's frequency in a document (`>> 8`) and the code of the
-            document's length (`& 255`). [C]
-        document: The document of each posting. [postings]
-        code: The index in `pair` of each posting. [postings]
-        path: The file for the postings; None keeps them in memory.
+    `terms` [V] are sorted by code points, and `count` [V] documents have each. `pair` [C] are the
+    distinct pairs of a frequency (`>> 8`) and a length's code (`& 255`). `document` and `code`
+    [postings] are the document of each posting, and its index in `pair`.
     """
 
     def __init__(

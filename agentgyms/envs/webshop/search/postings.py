@@ -30,10 +30,7 @@ class Term(NamedTuple):
 
 
 class Postings:
-    """All postings of an index, term after term; thread-safe.
-
-    `document` ascends within a term, and `code` is the index in `saturation` of each posting.
-    """
+    """An index's postings, by term; thread-safe. `code` is each one's index in `saturation`."""
 
     def __init__(
         self, document: Array, code: Array, saturation: Floats, *, num_documents: int
@@ -45,9 +42,7 @@ class Postings:
     def score(self, terms: Sequence[Term], k: int) -> tuple[Array, Array]:
         """Return documents, among them the `k` best, and their scores. int32, float64 [M].
 
-        The terms are given the rarest first. Those are scored over all their documents. When the
-        remaining terms cannot bring a new document among the best, they are scored for the
-        candidates alone (MaxScore: Turtle and Flood 1995).
+        Rare terms come first, the last are scored for candidates (MaxScore: Turtle and Flood 1995).
         """
         # This thread's accumulator, all 0; a search that fails does not put it back.
         accumulator: Array | None = self._local.__dict__.pop("accumulator", None)
@@ -100,10 +95,7 @@ class Postings:
     def _threshold(
         self, document: Array, accumulator: Array, remaining: Sequence[Term], k: int
     ) -> float:
-        """Return a lower bound of the k-th best score, from the documents that are best so far.
-
-        It is slightly lowered, so that documents whose rounded scores are equal are not lost.
-        """
+        """Return a lower bound of the k-th best score, slightly lowered for rounding."""
         if len(document) < k:
             return 0.0
         score = accumulator.take(document)

@@ -53,8 +53,7 @@ def document_text(product: Product) -> str:
 class TextIndex:
     """A read-only inverted index, which threads and processes may share.
 
-    `arrays` are those that `Merger.columns` yields, and `rank`, the rank of each document's id [N].
-    `num_filled` counts the documents that have terms.
+    `arrays` are `Merger.columns` and `rank`, of ids [N]; `num_filled` documents have terms.
     """
 
     def __init__(self, arrays: Mapping[str, Array], *, num_filled: int, num_tokens: int) -> None:
@@ -95,10 +94,7 @@ class TextIndex:
         return len(self._rank)
 
     def search(self, query: str, k: int = 50) -> list[tuple[int, float]]:
-        """Return the positions and scores of the `k` documents that match best.
-
-        A document matches if it has any of the query's terms; equal scores are ordered by id.
-        """
+        """Return positions and scores of the `k` best documents with any term; ties by id."""
         if not isinstance(k, int) or isinstance(k, bool) or k < 1:
             raise BadOption(f"k must be a positive integer, got {k!r}")
         counts = Counter(analyze(query))
@@ -141,10 +137,7 @@ class TextIndex:
 
 
 class IndexBuilder:
-    """Builds an index document by document, in files of a new folder or in memory.
-
-    The index does not depend on `run_tokens`, the number of tokens sorted at once.
-    """
+    """Builds an index in a new folder or in memory; it does not depend on `run_tokens`."""
 
     def __init__(self, folder: str | Path | None, *, run_tokens: int = RUN_TOKENS) -> None:
         self._folder = None if folder is None else Path(folder)

@@ -30,9 +30,8 @@ _NON_ASCII: Final = re.compile(r"[^\0-\x7f][^\0- ]*+")
 def tokens(text: str) -> list[str]:
     """Return the tokens of a text, unchanged and in order.
 
-    A token is a word with its digits, underscores and inner punctuation (`3.5mm_jack`, `o'clock`),
-    one ideograph, one hiragana character, a run of katakana, a run of a script without spaces, or
-    one emoji. Everything else is dropped.
+    A token is a word with digits, underscores and inner punctuation (`3.5mm_jack`, `o'clock`), one
+    ideograph, one hiragana, a run of katakana or of a script without spaces, or one emoji.
     """
     if text.isascii():
         return _tokens(text, _ASCII)
@@ -71,8 +70,7 @@ def _tokens(text: str, last: int) -> list[str]:
 def _longest_matches(text: str, last: int) -> Iterator[str]:
     """Yield the longest match at each position, of at most `LONGEST_TOKEN`.
 
-    A regular expression takes its first alternative that matches instead, which differs where a
-    letter that is also an emoji begins a sequence of emoji.
+    A regular expression takes its first alternative, wrong where a letter begins an emoji sequence.
     """
     units = list(accumulate((1 + (c > "\uffff") for c in text), initial=0))
     at = 0

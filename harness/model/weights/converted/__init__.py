@@ -1,9 +1,7 @@
 """Models in other forms than a folder of transformers, converted once into the cache.
 
-Takes a name: of weights that a Python package carries (`PACKAGES`), or of a GGUF file. Returns the
-folder of the converted model, which everything loads like any other one. Other names pass.
-`packages` finds the files of packages, `gguf_file` converts GGUF, `cache` keeps the results;
-`gguf_writer` writes GGUF.
+The name of a package's weights (`PACKAGES`) or of a GGUF file becomes the folder of the converted
+model. Other names pass.
 """
 
 from harness.model.weights.converted.file_names import GGUF, TRAINING_FIELD, TRAINING_RUN

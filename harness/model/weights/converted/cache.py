@@ -1,8 +1,7 @@
 """The cache of converted models: a folder for each file, known by the file's digest.
 
-A folder is written beside its place and renamed, so it is whole or not there. `conversion.json` in
-it has the size, modification time and sha256 of the source and of every file. A file whose size and
-time are those of the record is taken for unchanged; otherwise its sha256 decides.
+A folder is whole or not there. `conversion.json` in it has the size, modification time and sha256
+of the source and of every file; a sha256 is computed where size or time differ.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ Write = Callable[[Path, Path], None]
 def folder(source: Path, place: Path, label: str, write: Write) -> Path:
     """Return the folder in `place` of a converted file; `write` makes it if missing or damaged.
 
-    A process that finds another one converting waits for it. Raises `ConfigError` if the cache
-    cannot be written, and the errors of `write`.
+    A process waits for another one's conversion. Raises `ConfigError` if it cannot be written.
     """
     try:
         digest = _known_digest(source, label, place) or digest_file(source)

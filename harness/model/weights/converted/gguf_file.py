@@ -1,7 +1,6 @@
 """GGUF files, llama.cpp's form of models, converted by transformers to float32.
 
-Quantised weights become the numbers that they stand for. What transformers would leave out in
-silence is refused: factors of positions, and weights that it does not place.
+What transformers would leave out is refused: factors of positions, weights that it does not place.
 """
 
 from __future__ import annotations
@@ -30,12 +29,9 @@ _READ_SCALING: Final = ("gpt-oss",)
 
 
 def convert(source: Path, folder: Path) -> None:
-    """Write the model of a GGUF file, with its tokenizer and chat template, to a folder.
+    """Write the model of a GGUF file, tokenizer, template and training included, to a folder.
 
-    If the file says how the model was trained, the folder does, too.
-
-    Raises `ConfigError` if the package gguf is missing, the file is none or damaged, or
-    transformers cannot read its architecture, quantisation or tokenizer.
+    Raises `ConfigError` without the package gguf, or for a file that transformers cannot read.
     """
     need_gguf()
     trained = _check(source)
@@ -68,10 +64,7 @@ def convert(source: Path, folder: Path) -> None:
 
 
 def _check(source: Path) -> str:
-    """Refuse a file whose model would not be read, or would be read wrongly.
-
-    Returns what it says of its training, "" if nothing.
-    """
+    """Refuse a file that would be read wrongly; return what it says of its training."""
     import gguf
 
     try:

@@ -1,7 +1,6 @@
 """GGUF files, for llama.cpp and programs built on it, from a folder of transformers.
 
-A file gets the header of another one of the same model, which says what a folder does not: how
-llama.cpp splits text into tokens. All weights are the folder's.
+The header is that of a file of the same model, which says how llama.cpp splits text into tokens.
 """
 
 from __future__ import annotations
@@ -51,11 +50,7 @@ class _Tensor(NamedTuple):
 
 
 class Original:
-    """The GGUF file of a model before it was trained.
-
-    Raises `ConfigError` if the package gguf is missing, or the file is none, damaged, or of an
-    architecture that cannot be written.
-    """
+    """The GGUF file of a model before training; `ConfigError` if it cannot be read or written."""
 
     def __init__(self, file: Path) -> None:
         need_gguf()
@@ -76,7 +71,6 @@ class Original:
             )
 
     def _field(self, key: str) -> Any:
-        """Return the value of a field of the header; None if it is missing."""
         field = self._reader.fields.get(key)
         return None if field is None else field.contents()
 
@@ -89,18 +83,12 @@ class Original:
         precision: str = "float32",
         about: Mapping[str, str] | None = None,
     ) -> None:
-        """Write the trained model of a folder to a GGUF file.
+        """Write the trained model of a folder, adapters merged, to the GGUF file `target`.
 
-        Args:
-            folder: The model's folder, with all weights, adapters merged.
-            target: The new file.
-            tokenizer: The folder's tokenizer, of transformers; its chat template is written.
-            precision: `"float32"` or `"bfloat16"`, of the matrices; vectors are float32.
-            about: Texts of further fields of the header, such as `general.name`.
-
-        Raises:
-            ConfigError: The folder's model is another one.
-            OSError: The file cannot be written.
+        `tokenizer` is transformers', with the chat template to write. `precision`, `"float32"` or
+        `"bfloat16"`, is that of matrices. `about` has texts of header fields such as
+        `general.name`. Raises `ConfigError` if the folder's model is another one, `OSError` if the
+        file cannot be written.
         """
         import gguf
 

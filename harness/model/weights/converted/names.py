@@ -23,20 +23,13 @@ _OF_CACHE: Final = re.compile(rf"({'|'.join(PACKAGES)})-[0-9a-f]{{12}}")
 
 
 def is_converted(name: str) -> bool:
-    """Return whether a name is that of a package's model or of a GGUF file; a folder comes first.
-
-    A GGUF file may be missing.
-    """
+    """Return whether a name is a package's model or a GGUF file, even a missing one; no folder."""
     is_source = name in PACKAGES or Path(name).suffix.lower() == GGUF
     return is_source and not Path(name).is_dir()
 
 
 def check_source(name: str, setting: str) -> Path:
-    """Return the file that a name stands for, which is not read.
-
-    `setting` is the key that names it, for errors. Raises `ConfigError` if the package or the file
-    is missing.
-    """
+    """Return the file, not read, that a name stands for; `ConfigError` if it is missing."""
     if name in PACKAGES:
         return file_of(name, setting)
     file = Path(name)
@@ -51,16 +44,9 @@ def folder_of(name: str, setting: str = "policy.model") -> str:
     """Return the folder of a package's model or of a GGUF file, or the name itself.
 
     The first call converts the file into a folder of the cache, which takes a minute for 135
-    million weights; two processes at once convert it once. Later calls compare digests. A local
-    folder of the same name comes first.
-
-    Args:
-        name: A folder, a hub name, a name of `NAMES` or a GGUF file.
-        setting: The key that names it, for errors.
-
-    Raises:
-        ConfigError: The package or the file is missing, the file cannot be converted, or the cache
-            cannot be written.
+    million weights; later ones compare digests. A local folder of the same name comes first. Raises
+    `ConfigError`, which names `setting`, if the source is missing, cannot be converted, or not be
+    written.
     """
     if not is_converted(name):
         return name
@@ -85,9 +71,7 @@ def _folder(name: str, setting: str, source: Path, place: Path, _: tuple[int, in
 def base_again(folder: str) -> str | None:
     """Return the name of the package's model whose folder of the cache this was, else None.
 
-    Adapters name their base by its folder; another machine, or a cleared cache, has it elsewhere.
-    A file of another content, such as a GGUF file of this name or another version of the package,
-    is another model.
+    Adapters name their base by its folder. A file of another content is another model.
     """
     found = _OF_CACHE.fullmatch(Path(folder).name)
     if found is None:
@@ -100,7 +84,6 @@ def base_again(folder: str) -> str | None:
 
 
 def _unpack(source: Path, folder: Path) -> None:
-    """Unpack a model's archive."""
     with zipfile.ZipFile(source) as archive:
         for member in archive.infolist():
             target = folder / member.filename

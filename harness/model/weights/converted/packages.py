@@ -45,11 +45,7 @@ def need_gguf() -> None:
 
 
 def file_of(name: str, setting: str) -> Path:
-    """Return the file of a packaged model.
-
-    The package is found, not imported: its own code and dependencies are not needed. Raises a
-    `ConfigError` that names the command that installs it.
-    """
+    """Return a packaged model's file, without import; the `ConfigError` says how to install it."""
     package = PACKAGES[name]
     spec = find_spec(package.module)
     for folder in (spec.submodule_search_locations or ()) if spec else ():

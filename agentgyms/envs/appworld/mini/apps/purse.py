@@ -231,7 +231,6 @@ def top_up(session: Session, card_id: int, amount: int) -> Plain:
 
 
 def _pending(session: Session, request_id: int) -> Request:
-    """Return a pending request to the caller."""
     request = session.database.of(Request).get(request_id)
     if request is None or request.payer_id != session.me:
         raise ApiError(404, f"You received no request with request_id {request_id}.")

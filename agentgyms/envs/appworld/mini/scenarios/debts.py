@@ -134,10 +134,7 @@ def collect_debts(draw: Draw) -> Plan:
 
 
 def _noted_debts(draw: Draw, tag: str) -> tuple[list[tuple[Person, int]], list[Note]]:
-    """Write a note with the tag for each of several debts, and one about a debt that is settled.
-
-    Returns who owes how many cents, and the note of each debt.
-    """
+    """Write notes of debts, and of a settled one; return who owes how many cents, and the notes."""
     scene, chance = draw.scene, draw.chance
     people = chance.sample(scene.cast.contacts, chance.between(3, 4))
     sums = chance.sample(range(605, 9_000, 95), len(people) + 3)

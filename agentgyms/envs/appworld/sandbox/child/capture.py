@@ -10,10 +10,7 @@ MAX_CHARACTERS: Final = 1 << 16
 
 
 class Capture(io.TextIOBase):
-    """A text stream that keeps the first and the last half of `MAX_CHARACTERS`.
-
-    The text between them is dropped immediately, so that memory is bounded.
-    """
+    """A text stream that keeps the first and the last half of `MAX_CHARACTERS`, and no more."""
 
     def __init__(self) -> None:
         self._half = MAX_CHARACTERS // 2
@@ -29,11 +26,7 @@ class Capture(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Write a text and return its length.
-
-        Raises:
-            TypeError: It is not a string.
-        """
+        """Write a text and return its length; raise `TypeError` if it is not a string."""
         if not isinstance(text, str):
             raise TypeError(f"string argument expected, got {type(text).__name__!r}")
         self.num_characters += len(text)

@@ -29,7 +29,6 @@ class Cells:
     """The namespace of an episode."""
 
     def __init__(self, kind: str, apis: Any) -> None:
-        """Make the namespace: the preamble's names, and `apis`."""
         module = types.ModuleType("__main__")
         sys.modules["__main__"] = module
         self._names = vars(module)
@@ -50,8 +49,7 @@ class Cells:
     def run(self, code: str) -> dict[str, object]:
         """Run a cell and return its `output`, as of the engine's `execute`.
 
-        Beside it stand `num_characters`, its length before the middle of a long one was cut out;
-        `error_kind`, `error` and `status` as in `failures.summary`; and `timed_out`.
+        Also `num_characters`, the uncut length; the values of `failures.summary`; and `timed_out`.
         """
         code = code.strip()
         try:

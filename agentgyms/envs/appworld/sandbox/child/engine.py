@@ -1,7 +1,6 @@
 """Role `engine`: one world of the real AppWorld for one episode, on a root without ground truth.
 
-It builds the same objects as `AppWorld`, without the shell that runs an agent's code: no agent code
-runs here. The agent supplies the names and arguments of API calls alone.
+It builds the objects of `AppWorld` without the shell that runs an agent's code: none runs here.
 """
 
 from __future__ import annotations
@@ -158,11 +157,7 @@ class EngineWorld:
 
 
 def _escaped_arguments(app: str, api: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments, escaped so that they cannot lead to another API.
-
-    The engine puts some arguments into the path of a request, where `../`, `?` or their encoded
-    forms would select another route, such as those that save and load databases.
-    """
+    """Return the arguments, escaped: in a path, `../` or `?` would select another route."""
     from appworld.requester import _get_api_name_to_doc
 
     path = _get_api_name_to_doc(app, include_private_apis=True)[api]["path"]

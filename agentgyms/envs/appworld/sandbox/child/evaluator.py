@@ -1,7 +1,4 @@
-"""Role `evaluator`: runs the tests on one saved world, on a root with ground truth.
-
-No agent code runs here; the tests are code of the data set.
-"""
+"""Role `evaluator`: runs the tests on one saved world, with ground truth and no agent code."""
 
 from __future__ import annotations
 

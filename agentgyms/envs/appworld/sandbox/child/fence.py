@@ -1,8 +1,4 @@
-"""The sandbox of engine workers and evaluators: they may read the engine and one data root.
-
-No agent code runs there. Even if a call made one of the engine's apps read a file, a worker could
-read no ground truth.
-"""
+"""The sandbox of engine workers and evaluators: they may read the engine and one data root."""
 
 from __future__ import annotations
 
@@ -25,10 +21,7 @@ _ruleset: int | None = None
 
 
 def prepare(root: str, *, saves: bool) -> None:
-    """Make, once for all children, the ruleset of files that they may open below a root.
-
-    If `saves`, they may write below its folder of experiments.
-    """
+    """Make, once, the children's ruleset for a root; if `saves`, they may write experiments."""
     global _ruleset
     packages = [entry for entry in sys.path if entry]  # a .pth file may add other folders
     folders = {sys.prefix, sys.base_prefix, *packages, *_SYSTEM}

@@ -1,7 +1,4 @@
-"""The modules that AppWorld lets code import, and the functions that do nothing in it.
-
-These are AppWorld's own lists. They keep nothing secret: the kernel confines the process.
-"""
+"""AppWorld's lists of modules that code may import, and of functions that do nothing in it."""
 
 from __future__ import annotations
 

@@ -37,11 +37,7 @@ def excess(line: bytes) -> str:
 
 
 class Connection:
-    """One end of a connection that exchanges JSON objects, one per line.
-
-    A signal handler calls `interrupt` to raise an exception in the main thread; it must not be
-    raised while a message is partly read or written.
-    """
+    """One end of a connection that exchanges JSON objects, one per line."""
 
     def __init__(self, end: socket.socket) -> None:
         self.for_agents = False
@@ -85,10 +81,7 @@ class Connection:
         return message
 
     def interrupt(self, exception: BaseException) -> None:
-        """Raise an exception, but not before the end of a message that is being read or written.
-
-        It is for signal handlers, which run in the main thread at any point.
-        """
+        """Raise an exception, but not inside a message; for signal handlers (main thread)."""
         if self._busy != threading.get_ident():
             raise exception
         self._pending = exception

@@ -91,11 +91,7 @@ def imports(kind: str) -> str:
 
 
 def _import_datetimes() -> None:
-    """Import AppWorld's date types, and the modules that they import lazily.
-
-    The package itself would import the whole engine, which the agent's process does not need, so an
-    empty package of the same name replaces it.
-    """
+    """Import AppWorld's date types in an empty package: its own would import the whole engine."""
     spec = importlib.util.find_spec("appworld")
     if spec is None or spec.submodule_search_locations is None:
         raise ModuleNotFoundError(f"{sys.executable} has no package appworld")

@@ -1,8 +1,4 @@
-"""`apis.<app>.<api>(...)`: functions that send API calls over the connection.
-
-Names, and the exceptions for unknown names, are those of the engine, because code sees them in
-tracebacks and in printed values.
-"""
+"""`apis.<app>.<api>(...)` over the connection; code sees the engine's names and exceptions."""
 
 from __future__ import annotations
 
@@ -83,11 +79,7 @@ class Caller:
         self._calls = 0
 
     def begin_turn(self, turn: int) -> None:
-        """Allow calls.
-
-        Args:
-            turn: Number of the turn, a part of each call.
-        """
+        """Allow calls; the turn's number is a part of each."""
         self._turn = turn
         self._calls = 0
 
@@ -97,12 +89,7 @@ class Caller:
             self._turn = 0
 
     def call(self, app: str, api: str, arguments: dict[str, Any]) -> Any:
-        """Return what an API returns.
-
-        Raises:
-            Exception: Whatever the API raises.
-            TypeError: An argument cannot be JSON.
-        """
+        """Return or raise what an API does; raise `TypeError` if an argument cannot be JSON."""
         with self._lock:
             if not self._turn:
                 raise Exception("APIs can only be called while the code of a turn runs.")
@@ -133,12 +120,7 @@ def _wrap_api_request(app: str, api: str, caller: Caller) -> Callable[..., Any]:
 
 
 def collection(apis: Mapping[str, Iterable[str]], caller: Caller) -> ApiCollection:
-    """Return the object `apis` of the code.
-
-    Args:
-        apis: The APIs of each app.
-        caller: Makes the calls.
-    """
+    """Return the object `apis` of the code."""
     apps = ApiCollection()
     for app, names in apis.items():
         missing = f"No API named '{{key}}' found in the {app} app."

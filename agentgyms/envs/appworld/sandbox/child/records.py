@@ -19,8 +19,7 @@ _INDEX = re.compile(r"_fts(_\w+)?$")
 class Records:
     """Compares the databases of the open world with their initial state.
 
-    The engine logs the statements that changed each database, which name the changed tables. The
-    rows of these are compared, so that a change that was undone makes no difference.
+    Only tables that the engine's logs name are read; a change that was undone makes no difference.
     """
 
     def __init__(self, home: str, apps: list[str]) -> None:
@@ -67,7 +66,6 @@ class Records:
         return self._initial_rows[app, table]
 
     def _initial_database(self, app: str) -> sqlite3.Connection:
-        """Return a copy of an app's initial database, made at the initial use."""
         if app not in self._initial_databases:
             copy = sqlite3.connect(":memory:")
             source = sqlite3.connect(f"file:{quote(str(self._base(app)))}?mode=ro", uri=True)

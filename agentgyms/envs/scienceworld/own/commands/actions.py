@@ -18,22 +18,13 @@ UNKNOWN_CATCH: Final = "<unknown catch>"
 
 
 class Action:
-    """Something that the agent does.
-
-    Classes have the engine's names, which goals about past actions look for.
-
-    Attributes:
-        name: The engine's name of the command.
-        assignments: The objects that the command is about.
-        TAKES_TIME: Whether a turn of the world follows.
-    """
+    """A deed of the agent; goals about the past look for its class by the engine's name."""
 
     __slots__ = ("assignments", "name")
 
     TAKES_TIME: ClassVar[bool] = True
 
     def __init__(self, name: str, assignments: Assignments) -> None:
-        """Set the objects."""
         self.name = name
         self.assignments = assignments
 

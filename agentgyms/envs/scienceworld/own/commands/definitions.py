@@ -19,16 +19,10 @@ Pattern = tuple[tuple[str, ...] | str, ...]
 
 
 class Command(NamedTuple):
-    """One kind of command.
+    """One kind of command; the engine orders them by the hash of `name`.
 
-    Attributes:
-        name: The engine's name, by whose hash it orders the commands.
-        pattern: Its parts.
-        action: The class of its action.
-        moves_to: The place that it moves things to, where it names none.
-        everywhere: Whether it may name objects in any place.
-        only: The simplification that it needs.
-        never: The simplification that takes it away.
+    It needs the simplification `only`, and `never` takes it away. If `everywhere`, it may name
+    things in any place. `moves_to` is where it moves things, if it names no place.
     """
 
     name: str

@@ -12,13 +12,7 @@ from agentgyms.envs.scienceworld.own.processes.chemistry import mix_container
 
 
 class _Shutting(Action):
-    """Opens or closes a door or a container.
-
-    Attributes:
-        OPEN: Whether it opens.
-        STATE: The state after it, in words.
-        UNABLE: The word for what one cannot do.
-    """
+    """Opens or closes a door or a container; `UNABLE` is the word for what one cannot do."""
 
     __slots__ = ()
 
@@ -27,7 +21,6 @@ class _Shutting(Action):
     UNABLE: ClassVar[str]
 
     def run(self, context: Context) -> str:
-        """Open or close the thing."""
         obj = self.assignments["door"]
         refused = self.refusal(obj)
         if refused:
@@ -73,20 +66,12 @@ class ActionCloseDoor(_Shutting):
 
 
 class _Switching(Action):
-    """Switches a device.
-
-    Attributes:
-        ON: Whether it switches it on.
-        STATE: The state after it, in words.
-    """
-
     __slots__ = ()
 
     ON: ClassVar[bool]
     STATE: ClassVar[str]
 
     def run(self, context: Context) -> str:
-        """Switch the device, unless it is broken."""
         obj = self.assignments["device"]
         device = obj.prop_device
         if device is None or not device.is_activable:
@@ -101,7 +86,6 @@ class _Switching(Action):
 
     @classmethod
     def applies(cls, obj: EnvObject) -> bool:
-        """Tell whether the engine lists the action for an object."""
         device = obj.prop_device
         return device is not None and device.is_activable and device.is_activated != cls.ON
 
@@ -224,18 +208,13 @@ class ActionResetTask(Action):
 
 
 class _Waiting(Action):
-    """Lets time pass.
-
-    Attributes:
-        TURNS: Turns of the world after the one of the action itself.
-    """
+    """Lets `TURNS` turns of the world pass after the one of the action itself."""
 
     __slots__ = ()
 
     TURNS: ClassVar[int]
 
     def run(self, context: Context) -> str:
-        """Begin to wait."""
         self.agent.set_wait(self.TURNS)
         return f"You decide to wait for {self.TURNS} iterations."
 

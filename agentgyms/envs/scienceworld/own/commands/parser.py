@@ -42,16 +42,11 @@ class InputMatch(NamedTuple):
 
 
 class InputParser:
-    """Finds the action that an input means.
-
-    Attributes:
-        ambiguous: The meanings of the last input, if it has several; else None.
-    """
+    """Finds the action that an input means; `ambiguous` has its meanings, if several."""
 
     __slots__ = ("_commands", "ambiguous")
 
     def __init__(self, commands: tuple[Command, ...]) -> None:
-        """Start without an open question."""
         self._commands = commands
         self.ambiguous: tuple[InputMatch, ...] | None = None
 
@@ -79,10 +74,7 @@ class InputParser:
         return command.typecast(assignments), ""
 
     def resolve_ambiguity(self, text: str) -> Action | None:
-        """Return the action that a number chooses; the question is closed anyway.
-
-        The engine has a text for a wrong number, and does not show it.
-        """
+        """Return the action that a number chooses, if any; the question is closed anyway."""
         matches, self.ambiguous = self.ambiguous or (), None
         number = _java_int(text)
         if number is None or not 0 <= number < len(matches):
@@ -102,7 +94,6 @@ class _Heard:
         self._named: list[tuple[EnvObject, Names]] | None = None
 
     def named(self) -> list[tuple[EnvObject, Names]]:
-        """Return the objects with their words."""
         if self._named is None:
             if self._universe is not None:
                 objs = collect_accessible_objects(self._universe, include_hidden=True)
@@ -115,10 +106,7 @@ class _Heard:
         return self._named
 
     def beginnings(self, text: str) -> list[tuple[str, EnvObject]]:
-        """Return the objects whose words a text begins with, each with the rest of the text.
-
-        A word may end within a word of the text, as in the engine.
-        """
+        """Return each object whose words begin the text, maybe within a word, and the rest."""
         beginnings = {text[:size] for size in range(len(text) + 1)}
         return [
             (text[len(word) :].strip(BLANKS), obj)
@@ -129,7 +117,6 @@ class _Heard:
         ]
 
     def meant(self, text: str) -> list[EnvObject]:
-        """Return the objects that the whole text means."""
         return [obj for obj, names in self.named() if text in names.known]
 
 

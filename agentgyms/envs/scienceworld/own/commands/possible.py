@@ -27,10 +27,7 @@ _ALWAYS = ("inventory", "look around", "reset task", "task", "wait", "wait1")
 def possible_actions(
     agent: Agent, here: EnvObject, universe: EnvObject, simplifier: SimplifierProcessor
 ) -> list[str]:
-    """Return the actions that the engine lists, sorted, each once.
-
-    The generator is drawn from where names clash.
-    """
+    """Return the actions that the engine lists, sorted, each once; draws where names clash."""
     objs = collect_objects(here)
     # In the order of their words, so that the actions need little sorting.
     near = sorted(zip(unique_referents(objs, here), objs, strict=True), key=_word)

@@ -19,13 +19,7 @@ _LUCKY_ATTEMPTS: Final = 10
 
 
 class Names(NamedTuple):
-    """The words that mean an object.
-
-    Attributes:
-        listed: The words, sorted, as the lists of objects take them.
-        heard: The words without articles, in the order of the engine's set, as the parser does.
-        known: The words without articles.
-    """
+    """An object's words: `listed` sorted; without articles `heard`, ordered, and `known`."""
 
     listed: tuple[str, ...]
     heard: tuple[str, ...]
@@ -151,13 +145,7 @@ Options = tuple[tuple[str, ...], ...]
 
 
 class _Steady(NamedTuple):
-    """The picked words after the attempts without luck.
-
-    Attributes:
-        options: The words to pick from.
-        places: Which of them are picked.
-        clash: Whether some are picked twice.
-    """
+    """The words picked by the attempts without luck, and whether some are picked twice."""
 
     options: Options
     places: tuple[int, ...]

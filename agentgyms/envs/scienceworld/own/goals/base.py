@@ -30,17 +30,11 @@ def when(condition: bool) -> GoalReturn:
 
 
 class Sight:
-    """All that an agent could see from where it stands, gathered once for many goals.
-
-    Attributes:
-        agent: The agent.
-        location: The thing that the agent is in, or None.
-    """
+    """All that an agent could see from where it stands, gathered once for many goals."""
 
     __slots__ = ("_named", "_objects", "agent", "location")
 
     def __init__(self, agent: Agent) -> None:
-        """Look at nothing yet."""
         self.agent = agent
         self.location: EnvObject | None = agent.container()
         self._objects: list[EnvObject] | None = None
@@ -73,12 +67,7 @@ class Sight:
 
 
 class Memory(Protocol):
-    """The notes that goals leave each other, which their sequence keeps.
-
-    Attributes:
-        last_satisfied_with_object: The focus that reached an ordered goal last.
-        stored_values: The values that goals keep for each other, by their names.
-    """
+    """A sequence's notes: the last focus that reached an ordered goal, and goals' values."""
 
     last_satisfied_with_object: EnvObject | None
     stored_values: dict[str, str]
@@ -87,12 +76,8 @@ class Memory(Protocol):
 class Goal:
     """A condition that the game checks after each action and each tick.
 
-    Attributes:
-        description: The goal in words.
-        key: The note that is made once the goal is reached, or "".
-        prerequisites: The keys that must have been noted before the goal counts.
-        defocus_on_success: Whether the agent loses its focus as the goal is reached.
-        satisfied_with_object: The focus that reached the goal; it stays for the goals after.
+    It notes `key` once reached, and counts after the keys in `prerequisites`. The focus that
+    reached it is `satisfied_with_object`, which stays for the goals after.
     """
 
     __slots__ = (
@@ -111,7 +96,6 @@ class Goal:
         prerequisites: tuple[str, ...] = (),
         defocus_on_success: bool = False,
     ) -> None:
-        """Set what all goals have."""
         self.description = description
         self.key = key
         self.prerequisites = prerequisites
@@ -177,6 +161,5 @@ class NamedSightGoal(SightGoal):
     __slots__ = ("name",)
 
     def __init__(self, name: str, description: str, **common: Any) -> None:
-        """Set the name of the things."""
         super().__init__(description, **common)
         self.name = name.lower()

@@ -36,13 +36,11 @@ class _InContainer(SameFocusGoal):
     def __init__(
         self, name: str, description: str, failures: tuple[str, ...] = (), **common: Any
     ) -> None:
-        """Set the name of the thing to be in, and those of things that fail the task."""
         super().__init__(description, **common)
         self.name = name.lower()
         self.failures = failures
 
     def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
-        """Look at the things that the focus is in."""
         names = [holder.name for holder in _holders(focus)]
         if any(name in self.failures for name in names):
             return FAILURE
@@ -67,7 +65,6 @@ class GoalObjectsInSingleContainer(SightGoal):
     __slots__ = ("names",)
 
     def __init__(self, names: tuple[str, ...], description: str) -> None:
-        """Set the names of the things."""
         super().__init__(description)
         self.names = names
 

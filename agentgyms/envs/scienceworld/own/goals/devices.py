@@ -22,7 +22,6 @@ class GoalActivateDevice(FocusGoal):
     __slots__ = ("name",)
 
     def __init__(self, name: str, description: str) -> None:
-        """Set the name of the device."""
         super().__init__(description)
         self.name = name
 
@@ -39,12 +38,10 @@ class _DeviceWithName(SightGoal):
     wanted = True
 
     def __init__(self, name: str, description: str, **common: Any) -> None:
-        """Set the name of the device."""
         super().__init__(description, **common)
         self.name = name.lower()
 
     def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
-        """Look at all devices with the name."""
         return any(
             obj.prop_device is not None and obj.prop_device.is_activated == self.wanted
             for obj in sight.named(self.name)

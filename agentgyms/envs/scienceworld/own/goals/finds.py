@@ -27,7 +27,6 @@ class _RightFocus(FocusGoal):
     __slots__ = ()
 
     def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
-        """Tell whether the focus is the right thing."""
         return SUCCESS if self.is_right(focus) else FAILURE
 
     def is_right(self, focus: EnvObject) -> bool:
@@ -81,7 +80,6 @@ class _Named(_RightFocus):
     __slots__ = ("name",)
 
     def __init__(self, name: str, description: str = "", **common: Any) -> None:
-        """Set the name."""
         super().__init__(description, **common)
         self.name = name
 
@@ -142,7 +140,6 @@ class GoalFindLivingThingStage(_RightFocus):
     __slots__ = ("species", "stage")
 
     def __init__(self, species: str, stage: str, description: str, **common: Any) -> None:
-        """Set the species and the stage."""
         super().__init__(description, **common)
         self.species = species.lower()
         self.stage = stage

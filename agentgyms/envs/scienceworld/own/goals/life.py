@@ -27,7 +27,6 @@ class GoalLifeStage(SameFocusGoal):
     __slots__ = ("species", "stage")
 
     def __init__(self, species: str, stage: str, description: str) -> None:
-        """Set the species and the stage."""
         super().__init__(description)
         self.species = species
         self.stage = stage.lower()
@@ -47,7 +46,6 @@ class GoalLifeStageAnywhere(SightGoal):
     def __init__(
         self, species: str, stage: str, number: int, description: str, **common: Any
     ) -> None:
-        """Set the species, the stage and how many there must be."""
         super().__init__(description, **common)
         self.species = species
         self.stage = stage.lower()

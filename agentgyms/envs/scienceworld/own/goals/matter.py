@@ -27,7 +27,6 @@ class GoalChangeStateOfMatter(SameFocusGoal):
     __slots__ = ("combustion_allowed", "state")
 
     def __init__(self, state: str, *, combustion_allowed: bool = False, description: str) -> None:
-        """Set the state of matter."""
         super().__init__(description)
         self.state = state
         self.combustion_allowed = combustion_allowed
@@ -96,7 +95,6 @@ class _TemperatureChange(FocusGoal):
     __slots__ = ("degrees", "initial_temperature")
 
     def __init__(self, degrees: float, description: str, **common: Any) -> None:
-        """Set the change in degrees."""
         super().__init__(description, **common)
         self.degrees = degrees
         self.initial_temperature = _UNKNOWN
@@ -108,7 +106,6 @@ class _TemperatureChange(FocusGoal):
         return told
 
     def judge(self, focus: EnvObject, sight: Sight, goals: Memory) -> GoalReturn:
-        """Compare the temperature of the focus with the first one."""
         if focus.prop_material is None:
             return UNSUCCESSFUL
         temperature = focus.prop_material.temperature_c

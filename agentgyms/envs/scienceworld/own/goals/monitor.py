@@ -11,7 +11,6 @@ class ObjMonitor:
     __slots__ = ("_focus",)
 
     def __init__(self) -> None:
-        """Start without a focus."""
         self._focus: EnvObject | None = None
 
     def clear_monitored_objects(self) -> None:

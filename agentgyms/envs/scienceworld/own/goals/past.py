@@ -13,23 +13,17 @@ def _is_called(obj: EnvObject, name: str) -> bool:
 
 
 class _PastAction(Goal):
-    """A goal that an action reaches which came after the goal was first checked.
-
-    Attributes:
-        ACTION: The name of the action's class.
-    """
+    """A goal that an action of the class `ACTION` reaches after the goal's first check."""
 
     __slots__ = ("activated_at_step",)
 
     ACTION = ""
 
     def __init__(self, description: str, **common: Any) -> None:
-        """Wait for the first check."""
         super().__init__(description, **common)
         self.activated_at_step = -1
 
     def check(self, focus: EnvObject | None, sight: Sight, goals: Memory) -> GoalReturn:
-        """Look through the actions since the first check."""
         if self.activated_at_step == -1:
             self.activated_at_step = sight.agent.action_history_size()
         past = sight.agent.action_history_since(self.activated_at_step)
@@ -52,7 +46,6 @@ class GoalPastActionExamineObject(_PastAction):
     ACTION = "ActionLookAt"
 
     def __init__(self, name: str, description: str, **common: Any) -> None:
-        """Set the name of the thing."""
         super().__init__(description, **common)
         self.name = name.lower()
 
@@ -69,7 +62,6 @@ class GoalPastActionReadObject(_PastAction):
     ACTION = "ActionRead"
 
     def __init__(self, name: str, description: str, **common: Any) -> None:
-        """Set the name of the document."""
         super().__init__(description, **common)
         self.name = name.lower()
 
@@ -86,7 +78,6 @@ class GoalPastActionUseObjectOnObject(_PastAction):
     ACTION = "ActionUseDevice"
 
     def __init__(self, device: str, patient: str, description: str, **common: Any) -> None:
-        """Set the names of the device and of the thing."""
         super().__init__(description, **common)
         self.device = device.lower()
         self.patient = patient.lower()

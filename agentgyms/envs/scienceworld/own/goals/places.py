@@ -15,7 +15,6 @@ class GoalMoveToLocation(SightGoal):
     __slots__ = ("place",)
 
     def __init__(self, place: str, description: str, **common: Any) -> None:
-        """Set the name of the location."""
         super().__init__(description, **common)
         self.place = place
 
@@ -67,7 +66,6 @@ class GoalInRoomWithObject(SightGoal):
     __slots__ = ("name",)
 
     def __init__(self, name: str, description: str, **common: Any) -> None:
-        """Set the name of the object."""
         super().__init__(description, **common)
         self.name = name
 
@@ -87,7 +85,6 @@ class GoalStayInLocation(SightGoal):
     __slots__ = ("num_ticks_in_location", "place", "steps")
 
     def __init__(self, place: str, steps: int, description: str) -> None:
-        """Set the name of the location and the number of checks."""
         super().__init__(description)
         self.place = place
         self.steps = steps

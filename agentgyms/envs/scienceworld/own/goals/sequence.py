@@ -24,16 +24,9 @@ _RULE = "-" * 100 + "\n"
 
 
 class GoalSequence:
-    """Watches a game for the goals of its task.
+    """Watches a game for its goals: `subgoals` in order, `unordered` at any time for the score.
 
-    Attributes:
-        subgoals: The goals that must be reached one after the other.
-        unordered: The goals that add to the score whenever they are reached.
-        cur_subgoal_idx: The number of ordered goals that are reached.
-        failed: Whether the task was failed; it stays so, though goals are still noted.
-        last_satisfied_with_object: The focus that reached an ordered goal last.
-        stored_values: The values that goals keep for each other.
-        completed_keys: The keys of the goals that were reached.
+    `failed` stays so, though goals are still noted. `completed_keys` are those of reached goals.
     """
 
     __slots__ = (
@@ -48,7 +41,6 @@ class GoalSequence:
     )
 
     def __init__(self, subgoals: Sequence[Goal], unordered: Sequence[Goal] = ()) -> None:
-        """Start with no goal reached."""
         self.subgoals = list(subgoals)
         self.unordered = list(unordered)
         self.reached = [False] * len(self.unordered)

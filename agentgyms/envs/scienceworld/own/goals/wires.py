@@ -47,7 +47,6 @@ class GoalElectricallyConnected(SameFocusGoal):
     __slots__ = ("name",)
 
     def __init__(self, name: str, description: str) -> None:
-        """Set the name of the part."""
         super().__init__(description)
         self.name = name
 
@@ -87,7 +86,6 @@ class _WireConnects(SightGoal):
     __slots__ = ()
 
     def seen(self, location: EnvObject, sight: Sight, goals: Memory) -> bool:
-        """Look at all wires."""
         return any(self._connects(obj) for obj in sight.objects() if isinstance(obj, Wire))
 
     def _connects(self, wire: Wire) -> bool:
@@ -128,7 +126,6 @@ class GoalWireConnectsObjectAndAnyLightBulb(_WireConnects):
     __slots__ = ("name",)
 
     def __init__(self, name: str, description: str) -> None:
-        """Set the name of the part."""
         super().__init__(description)
         self.name = name.lower()
 

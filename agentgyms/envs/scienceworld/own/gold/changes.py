@@ -20,8 +20,6 @@ _OPENINGS = 21
 
 
 class _Device(NamedTuple):
-    """A device to put the substance into, where it is, and whether it must be opened."""
-
     name: str
     room: str
     opened: bool = True
@@ -62,7 +60,6 @@ def change_state(given: Notes, mode: str, runner: Runner) -> bool:
 
 class _Changer(Solver):
     def fetch(self, name: str, pot: EnvObject) -> EnvObject | None:
-        """Bring a substance to the kitchen, where it is not there."""
         if name == "water":
             filled = self.fetch_water(pot)
             return None if filled is None else filled[1]
@@ -78,7 +75,6 @@ class _Changer(Solver):
         return found[0]
 
     def change(self, substance: EnvObject, pot: EnvObject, mode: str) -> None:
-        """Heat or cool the substance, or first the one and then the other."""
         material = material_of(substance)
         state = material.state_of_matter
         if mode == "melt":
@@ -115,7 +111,6 @@ class _Changer(Solver):
     def heat(
         self, substance: EnvObject, pot: EnvObject, state: str, *, may_burn: bool = False
     ) -> None:
-        """Heat the pot on the stove, and if that is not enough, in the furnace."""
         for device in _HEATERS:
             self._put(pot, device)
             self.run(f"activate {device.name}")
@@ -143,7 +138,6 @@ class _Changer(Solver):
         return seen == state or (may_burn and material_of(substance).is_combusting)
 
     def cool(self, substance: EnvObject, pot: EnvObject, state: str) -> None:
-        """Cool the pot in the freezer, and if that is not enough, in the colder one."""
         for device in _COOLERS:
             self.go("kitchen")
             self._put(pot, device)

@@ -98,7 +98,6 @@ class _Painter(Solver):
         return bool(self.in_reach(Paint))
 
     def empty_container(self) -> EnvObject | None:
-        """Return the first open container with nothing in it."""
         for obj in self.in_reach(Container):
             opens = obj.prop_container
             if not obj.contained_objects(False) and opens is not None and opens.is_open:
@@ -106,7 +105,6 @@ class _Painter(Solver):
         return None
 
     def pour(self, paint: EnvObject, bowl: EnvObject) -> None:
-        """Pour the container of a paint into the bowl."""
         self.run(f"pour {self.known(holder_of(paint))} in {self.known(bowl)}")
 
     def mix(self, name: str, bowl: EnvObject) -> bool:
@@ -119,10 +117,7 @@ class _Painter(Solver):
         return True
 
     def add_all(self, names: tuple[str, ...], bowl: EnvObject) -> bool:
-        """Pour paints into the bowl, if need be in the other room; say whether they were found.
-
-        The engine goes on until it has found the last paint, and pours what comes before again.
-        """
+        """Pour paints, again until the last is found, as the engine does; False if it is not."""
         moved = False
         while True:
             for name in names:
@@ -148,7 +143,6 @@ class _Painter(Solver):
         return found
 
     def _carry(self, bowl: EnvObject) -> None:
-        """Carry the bowl to the other room with paints."""
         self.pick_up(bowl)
         self.go("workshop" if self.here().name == "art studio" else "art studio")
         self.run(f"drop {bowl.name} in inventory", "look around")

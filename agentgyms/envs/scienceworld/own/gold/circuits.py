@@ -76,7 +76,6 @@ def test_conductivity(given: Notes, known: bool, runner: Runner) -> bool:
 
 class _Electrician(Solver):
     def carry_outside(self, *objs: EnvObject) -> None:
-        """Carry things outside, and drop them there."""
         for obj in objs:
             self.pick_up(obj)
         self.go("outside")
@@ -84,7 +83,6 @@ class _Electrician(Solver):
             self.run(f"drop {self.known(obj)}")
 
     def connect_poles(self, source: str, first: EnvObject, second: EnvObject) -> None:
-        """Connect wires to the poles of a source."""
         self.run(f"connect {source} anode to {self.known(first)} terminal 1")
         self.run(f"connect {source} cathode to {self.known(second)} terminal 1")
 
@@ -112,7 +110,6 @@ class _Electrician(Solver):
     def insert(
         self, substance: EnvObject, first: EnvObject, second: EnvObject, *, by_name: bool
     ) -> None:
-        """Connect a substance between two wires."""
         for at, wire in ((1, first), (2, second)):
             name = substance.name if by_name else self.known(substance)
             self.run(f"connect {name} terminal {at} to {self.known(wire)} terminal {3 - at}")

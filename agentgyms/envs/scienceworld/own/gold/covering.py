@@ -14,16 +14,11 @@ _State = tuple[str, frozenset[str]]
 
 
 class CoveringWalk:
-    """Finds the first of the shortest walks through all places.
-
-    Attributes:
-        steps: How long such a walk is; very long if there is none.
-    """
+    """Finds the first of the shortest walks through all places; `steps` is huge if none is."""
 
     _NEVER = 1 << 30
 
     def __init__(self, graph: Graph, start: str, random: JavaRandom) -> None:
-        """Find how far all places are from each state, and how many draws each layer takes."""
         self._graph = graph
         self._start = start
         self._random = random

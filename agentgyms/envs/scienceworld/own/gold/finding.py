@@ -59,7 +59,6 @@ def find_living_thing(given: Notes, kind: str, runner: Runner) -> bool:
 
 class _Finder(Solver):
     def first(self, kind: type[EnvObject], *, alive: bool) -> EnvObject | None:
-        """Return the first thing in drawn order that will do."""
         reachable = self.here().contained_objects_recursive_accessible(include_hidden=False)
         for obj in self.runner.universe.world.random.shuffle(reachable):
             if obj.prop_moveable is None or not obj.prop_moveable.is_movable:

@@ -28,13 +28,7 @@ _MAX_ATTEMPTS = 4
 
 
 class Garden(Solver):
-    """The place of a solution, and its flower pots with soil and without.
-
-    Attributes:
-        ready: Pots with soil, in drawn order.
-        bare: Pots without soil, in drawn order.
-        planted: Pots that seeds were put into.
-    """
+    """A solution's pots in drawn order: `ready` with soil, `bare` without, `planted` ones."""
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner)

@@ -183,7 +183,6 @@ def _empty_cup(here: EnvObject) -> EnvObject | None:
 
 
 def _water_from_sink(runner: Runner, cup: EnvObject, here: EnvObject) -> EnvObject | None:
-    """Fill a cup in the first sink."""
     sinks = here.contained_accessible_objects_of_type(Sink)
     if not sinks:
         return None

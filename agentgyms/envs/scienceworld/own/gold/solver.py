@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 
 
 class Solver:
-    """Plays a game as the engine's solutions do.
-
-    Attributes:
-        runner: The game.
-    """
+    """Plays a game as the engine's solutions do."""
 
     def __init__(self, runner: Runner) -> None:
-        """Start where the agent is."""
         self.runner = runner
 
     def here(self) -> EnvObject:

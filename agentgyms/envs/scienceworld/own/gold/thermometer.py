@@ -86,7 +86,6 @@ class _Measurer(Solver):
         return tools[0]
 
     def put_on_heater(self, substance: EnvObject, known: bool, melting_point: float) -> None:
-        """Put a solid into a pot, and that on the stove or into the furnace."""
         self.run(f"focus on {self.known(substance)}", "open cupboard")
         pot = self.in_reach(MetalPot)[0]
         self.move(substance, pot)
@@ -113,7 +112,6 @@ class _Measurer(Solver):
         self.run(f"move {self.known(pot)} to blast furnace", "activate blast furnace")
 
     def put_into_freezer(self, substance: EnvObject) -> None:
-        """Put the container of a liquid into the freezer."""
         holder = holder_of(substance)
         self.pick_up(holder)
         self.run(f"focus on {self.known(substance)}", "open freezer")

@@ -56,7 +56,6 @@ def build_location_graph(universe: EnvObject) -> Graph:
 
 
 def _longer(world: World, walks: list[Walk], graph: Graph) -> list[Walk]:
-    """Return all walks that are one step longer."""
     shuffle = world.random.shuffle
     return [
         Walk(place, walk, walk.seen | {place})

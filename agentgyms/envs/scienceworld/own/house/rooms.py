@@ -84,7 +84,6 @@ def make_kitchen(world: World, sewer: EnvObject) -> Room:
 
 
 def _add_kitchen_furniture(room: Room) -> None:
-    """Add the cupboard with its dishes, and the counter with a bowl of food."""
     world = room.world
     cupboard = Cupboard(world)
     room.add_object(cupboard)
@@ -119,7 +118,6 @@ def make_bedroom(world: World) -> Room:
 
 
 def _decorate(room: Room) -> None:
-    """Add a picture and, in one of two draws, a book shelf."""
     room.add_object(Picture.mk_random(room.world))
     if room.world.random.next_boolean():
         room.add_object(BookShelf.mk_random(room.world))

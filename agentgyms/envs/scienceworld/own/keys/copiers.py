@@ -1,8 +1,4 @@
-"""Functions that copy objects, written as source and compiled once for each class.
-
-Such a function sets attributes one by one. Reading them all from `__dict__` would be shorter, but
-that makes every object larger and slower from then on.
-"""
+"""Compiles a copier for each class; reading `__dict__` would make objects larger and slower."""
 
 from __future__ import annotations
 
@@ -117,7 +113,6 @@ class PartCopiers(dict[type, PartCopier]):
     """The functions that copy parts, by the part's class, made when they are asked for."""
 
     def __missing__(self, kind: type) -> PartCopier:
-        """Make the function for a class."""
         lines = ["def copy(o, twins):", "\n    n = new(kind)"]
         if issubclass(kind, MaterialProperties):
             lines += _values(kind, state_names(kind))

@@ -32,23 +32,15 @@ Encoder = Callable[[Any, Number], Record | str]
 
 
 class Numbers(dict[EnvObject | None, int]):
-    """Numbers objects in the order in which the walk meets them.
-
-    Identifiers will not do: they tell how many objects there were before.
-
-    Attributes:
-        met: The objects, in order.
-    """
+    """Numbers objects as met; identifiers will not do: they tell how many there were before."""
 
     __slots__ = ("met",)
 
     def __init__(self) -> None:
-        """Know None only."""
         super().__init__({None: -1})
         self.met: list[EnvObject] = []
 
     def __missing__(self, obj: EnvObject) -> int:
-        """Number a new object."""
         number = self[obj] = len(self.met)
         self.met.append(obj)
         return number
@@ -149,7 +141,6 @@ _ENCODERS: Final[dict[type, Encoder]] = {}
 
 
 def _encoder(obj: EnvObject) -> Encoder:
-    """Return the function that encodes objects of an object's class."""
     layout = layout_of(obj)
     code = class_code(type(obj))
     if isinstance(obj, Terminal):

@@ -34,21 +34,15 @@ _COPIERS: Final[dict[type, ObjectCopier]] = {}
 
 
 class _Twins(dict[Any, Any]):
-    """The twins of objects, made empty when they are asked for.
-
-    Attributes:
-        met: The objects, in the order of their twins.
-    """
+    """The empty twins of objects, made when asked for; `met` has the objects in that order."""
 
     __slots__ = ("met",)
 
     def __init__(self) -> None:
-        """Know None only."""
         super().__init__({None: None})
         self.met: list[Any] = []
 
     def __missing__(self, obj: Any) -> Any:
-        """Make the empty twin of an object."""
         twin = self[obj] = _NEW(type(obj))
         self.met.append(obj)
         return twin

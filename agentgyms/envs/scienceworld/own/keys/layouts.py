@@ -13,16 +13,7 @@ Reader = Callable[[Any], tuple[Any, ...]]
 
 
 class Layout(NamedTuple):
-    """The attributes of a class of objects.
-
-    Attributes:
-        plain: The names of texts, numbers and truth values.
-        references: The names of other objects.
-        parts: The names of what belongs to an object only.
-        aliases: The second names of parts.
-        constant: The names of what never changes.
-        known: All names.
-    """
+    """A class's attributes: values, references, own parts, their second names, constants, all."""
 
     plain: tuple[str, ...]
     references: tuple[str, ...]

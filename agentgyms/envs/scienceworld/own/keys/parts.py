@@ -92,7 +92,6 @@ class PartEncoders(dict[type, PartEncoder]):
     """The functions that encode parts, by the part's class; those of materials come when asked."""
 
     def __missing__(self, kind: type) -> PartEncoder:
-        """Make the function for a material."""
         if not issubclass(kind, MaterialProperties):
             raise NotImplementedError(f"no table has the class {kind.__name__}")
         self[kind] = encoder = _material(kind)

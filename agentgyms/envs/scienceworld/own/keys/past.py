@@ -41,7 +41,7 @@ def past_of(game: GameState, number: Number) -> Record:
 
 
 def _noted(goal: PastGoal, game: GameState, number: Number) -> Record | None:
-    """Return them for a goal, by their places; None for one that was not checked yet."""
+    """Return a goal's objects by their places; None for a goal that was not checked yet."""
     if goal.activated_at_step == -1:
         return None
     actions = game.agent.action_history_since(goal.activated_at_step)
@@ -69,10 +69,7 @@ def _objects(actions: Iterable[Deed], kind: str, named: Named) -> Iterator[tuple
 
 
 def may_be_called(obj: EnvObject, name: str) -> bool:
-    """Tell whether an object may ever have a name in lower case; if in doubt, it may.
-
-    A thing takes its name from its state of matter, and fire or its end only add to that.
-    """
+    """Tell whether an object may ever have a name, in lower case; if in doubt, it may."""
     if isinstance(obj, SeedEater) or type(obj).descript_name is not EnvObject.descript_name:
         return True
     material = obj.prop_material

@@ -15,16 +15,7 @@ if TYPE_CHECKING:
 
 
 class GameState:
-    """Everything that a game consists of; `Game` adds what one does with it.
-
-    Attributes:
-        world: The state that all objects share, such as the generator.
-        universe: The root of the object tree.
-        agent: The agent.
-        score: From 0 to 1, or -1 for a failed task; 0 before the first step.
-        completed: Whether the task has ended.
-        moves: Turns of the world that have passed.
-    """
+    """All that a game consists of; `score` is from 0 to 1, or -1 for a failed task."""
 
     world: World
     universe: EnvObject

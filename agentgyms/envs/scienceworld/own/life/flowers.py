@@ -116,7 +116,6 @@ class Flower(EnvObject):
         self.delete(expel_contents=True)
 
     def _find_pollen(self) -> None:
-        """Be pollinated by the first fitting pollen in the flower or on a thing in it."""
         for obj in self.contained_objects():
             found = (obj,) if isinstance(obj, Pollen) else obj.contained_objects()
             for pollen in found:

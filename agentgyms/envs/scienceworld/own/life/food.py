@@ -38,13 +38,7 @@ class Food(EnvObject):
 
 
 class NamedFood(Food):
-    """Food of a kind.
-
-    Attributes:
-        KIND: The kind, by which commands may call it even when its name has changed.
-        ARTICLE: The word before its name in its text, or "".
-        COLOR: A color that is part of one of its names, or "".
-    """
+    """Food that commands may call by its `KIND`, even when its name has changed."""
 
     KIND: ClassVar[str] = ""
     ARTICLE: ClassVar[str] = ""

@@ -68,7 +68,6 @@ class Plant(FloweringThing):
         )
 
     def _with_health(self, names: FrozenSet[str]) -> FrozenSet[str]:
-        """Return the names, and those of a sick plant too."""
         if not self.prop_life.is_sickly:
             return names
         return names.union(names.map("sick {}".format))

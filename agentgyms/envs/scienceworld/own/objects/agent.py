@@ -13,26 +13,15 @@ from agentgyms.envs.scienceworld.own.world import World
 
 
 class Deed(Protocol):
-    """An action, as the agent remembers it.
-
-    Attributes:
-        assignments: The objects that it was about, by the names of their places in the command.
-    """
+    """An action as the agent remembers it: objects by their places in the command."""
 
     assignments: dict[str, EnvObject]
 
 
 class Agent(EnvObject):
-    """The one who acts.
-
-    Attributes:
-        waiting_counter: Ticks that the agent still waits.
-        inventory: The container of what the agent carries, an orange at first.
-        task_description_str: The task in words.
-    """
+    """The one who acts, with an orange at first; `waiting_counter` has the ticks still to wait."""
 
     def __init__(self, world: World) -> None:
-        """Make the agent, who carries an orange."""
         super().__init__(world)
         self.name = "agent"
         self.prop_moveable = FIXED
@@ -100,7 +89,6 @@ class InventoryContainer(Container):
     CONTAINER = IsOpenUnclosableContainer
 
     def __init__(self, world: World) -> None:
-        """Make the inventory."""
         super().__init__(world)
         self.prop_moveable = FIXED
 

@@ -37,10 +37,7 @@ Objects = tuple["EnvObject", ...]
 
 
 class EnvObject(TreeNode["EnvObject"]):
-    """One thing, place or being of the game.
-
-    A class holds the defaults, and an object only what differs, so that it takes little memory.
-    """
+    """A thing, place or being; its class holds the defaults, so that it takes little memory."""
 
     deleted = False
     electrical_role = ROLE_VOLTAGE_USER
@@ -72,7 +69,6 @@ class EnvObject(TreeNode["EnvObject"]):
         obj_type: str = "",
         include_electrical_terminals: bool = True,
     ) -> None:
-        """Make an object, with two hidden terminals unless it has others."""
         self.world = world
         self.name = name
         self.obj_type = obj_type
@@ -85,7 +81,6 @@ class EnvObject(TreeNode["EnvObject"]):
         self.uuid = world.next_id()  # after those of the terminals, as in the engine
 
     def __repr__(self) -> str:
-        """Return the class, name and number, for whoever looks for a fault."""
         return f"{type(self).__name__}({self.name!r}, {self.uuid})"
 
     # --- names ---
@@ -181,10 +176,7 @@ class EnvObject(TreeNode["EnvObject"]):
         return self.terminal1
 
     def ground_through(self, entered: Terminal, max_steps: int) -> bool | None:
-        """Tell whether a terminal leads to the ground through this object; None: look further.
-
-        A False ends the search of the terminal that asks, as in the engine.
-        """
+        """Tell whether a terminal leads to ground here; None: look on; False ends the search."""
         material = self.prop_material
         if material is None or not material.electrically_conductive:
             return False
@@ -247,7 +239,6 @@ class Terminal(EnvObject):
     prop_electrical_connection: ElectricalConnectionProperties[EnvObject]
 
     def __init__(self, world: World, parent_object: EnvObject, name: str = "terminal") -> None:
-        """Make a terminal of an object."""
         super().__init__(world, name, include_electrical_terminals=False)
         self.parent_object = parent_object
         self.prop_electrical_connection = ElectricalConnectionProperties()

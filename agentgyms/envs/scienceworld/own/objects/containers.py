@@ -41,14 +41,7 @@ def _with_contents(names: tuple[str, ...], listed: str) -> FrozenSet[str]:
 
 
 class Container(EnvObject):
-    """A thing that holds others; its kinds differ in the data below, mostly.
-
-    Attributes:
-        NAME: The name of the thing.
-        NOUNS: Names that a command may use besides the thing's own.
-        CONTAINER: How the thing opens.
-        MATERIAL: What the thing is made of, or None.
-    """
+    """A thing that holds others; `NOUNS` are more names that a command may use."""
 
     NAME: ClassVar[str] = "container"
     NOUNS: ClassVar[tuple[str, ...]] = ("container",)
@@ -58,7 +51,6 @@ class Container(EnvObject):
     prop_container: ContainerProperties
 
     def __init__(self, world: World) -> None:
-        """Make the container, without contents."""
         super().__init__(world)
         self.name = self.NAME
         self.prop_container = type(self).CONTAINER()
@@ -101,7 +93,6 @@ class _Vessel(Container):
     CONTAINER = IsOpenUnclosableContainer
 
     def referents(self) -> FrozenSet[str]:
-        """Return the names that a command may use, with the contents and without."""
         return self.mk_content_references(super().referents())
 
 

@@ -22,18 +22,12 @@ from agentgyms.envs.scienceworld.own.world import World
 
 
 class CoolingSource(Device):
-    """A device that cools what is in it; kinds differ in the data below.
-
-    Attributes:
-        NAME: The name of the device.
-        COLD: The cold that the device gives.
-    """
+    """A device that cools what is in it; kinds differ in the data below."""
 
     NAME: ClassVar[str] = "cooling source"
     COLD: ClassVar[Callable[[], CoolingSourceProperties]] = CoolingSourcePropertiesFridge
 
     def __init__(self, world: World) -> None:
-        """Make the device."""
         super().__init__(world)
         self.name = self.NAME
         self.prop_cooling_source = type(self).COLD()
@@ -51,7 +45,6 @@ class _Chest(CoolingSource):
     NOUN: ClassVar[str]
 
     def __init__(self, world: World) -> None:
-        """Make the device, closed and on."""
         super().__init__(world)
         self.prop_container = IsContainer()
         self.prop_moveable = FIXED
@@ -59,7 +52,6 @@ class _Chest(CoolingSource):
         self._follow_switch()
 
     def _follow_switch(self) -> None:
-        """Set the cold to the most if the device is on, else to none."""
         if self.prop_device is None or self.prop_cooling_source is None:
             return
         if self.prop_device.is_activated:
@@ -68,16 +60,13 @@ class _Chest(CoolingSource):
             self.prop_cooling_source.set_off()
 
     def tick(self) -> bool:
-        """Cool what is in the device, if it is on."""
         self._follow_switch()
         return super().tick()
 
     def referents(self) -> FrozenSet[str]:
-        """Return the names that a command may use."""
         return FrozenSet.of(self.NOUN, self.name, self.descript_name())
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
-        """Describe the device, that it is off, its door, and the contents where that is open."""
         name = self.descript_name()
         off = "" if self.is_on else ", which is turned off"
         if self.prop_container is None or not self.prop_container.is_open:

@@ -25,7 +25,6 @@ class Device(EnvObject):
     """A thing with a switch, off at first."""
 
     def __init__(self, world: World) -> None:
-        """Make the device."""
         super().__init__(world)
         self.name = "device"
         self.prop_device = IsActivableDeviceOff()
@@ -44,7 +43,6 @@ class Shovel(Device):
     """A shovel to dig with."""
 
     def __init__(self, world: World) -> None:
-        """Make the shovel."""
         super().__init__(world)
         self.name = "shovel"
         self.prop_material = SteelProp()
@@ -68,7 +66,6 @@ class Axe(Device):
     """An axe, for trees and for breaking devices."""
 
     def __init__(self, world: World) -> None:
-        """Make the axe."""
         super().__init__(world)
         self.name = "axe"
         self.prop_material = SteelProp()
@@ -92,7 +89,6 @@ class Thermometer(Device):
     """A thermometer, which shows its own temperature until it is used on a thing."""
 
     def __init__(self, world: World) -> None:
-        """Make the thermometer."""
         super().__init__(world)
         self.name = "thermometer"
         self.prop_material = GlassProp()
@@ -128,15 +124,9 @@ class Thermometer(Device):
 
 
 class StopWatch(Device):
-    """A watch that counts ticks while it is on, and then shows the last count.
-
-    Attributes:
-        stopwatch_cur_time: Ticks since the watch was turned on, 0 while it is off.
-        stopwatch_user_time: Ticks that the watch shows.
-    """
+    """A watch that counts ticks while it is on, and then shows the last count."""
 
     def __init__(self, world: World) -> None:
-        """Make the watch."""
         super().__init__(world)
         self.name = "stopwatch"
         self.prop_container = IsNotContainer()

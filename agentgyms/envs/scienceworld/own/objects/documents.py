@@ -14,15 +14,9 @@ _BLANK: Final = "The paper does not have any text on it."
 
 
 class Document(EnvObject):
-    """A thing to read.
-
-    Attributes:
-        title: The title of the text.
-        contents: The text.
-    """
+    """A thing to read."""
 
     def __init__(self, world: World) -> None:
-        """Make an empty document."""
         super().__init__(world)
         self.name = "document"
         self.title = ""
@@ -54,7 +48,6 @@ class Paper(Document):
     """A paper, which may be blank."""
 
     def __init__(self, world: World) -> None:
-        """Make a blank paper."""
         super().__init__(world)
         self.name = "paper"
 
@@ -75,7 +68,6 @@ class ColoredPaper(Document):
     """A colored paper without a text."""
 
     def __init__(self, world: World, color_name: str) -> None:
-        """Make a paper of the color."""
         super().__init__(world)
         self.name = f"{color_name} paper"
 
@@ -92,7 +84,6 @@ class Recipe(Document):
     """A recipe for a mixture."""
 
     def __init__(self, world: World) -> None:
-        """Make an empty recipe."""
         super().__init__(world)
         self.name = "recipe"
 
@@ -111,14 +102,9 @@ class Recipe(Document):
 
 
 class Book(Document):
-    """A book.
-
-    Attributes:
-        author: The name of who wrote it.
-    """
+    """A book."""
 
     def __init__(self, world: World, excerpt: Excerpt | None = None) -> None:
-        """Make the book of an excerpt, or a sample."""
         super().__init__(world)
         if excerpt is None:
             self.title, self.author, self.contents = "title", "author", "contents"
@@ -159,13 +145,7 @@ class Book(Document):
 
 
 class Excerpt(NamedTuple):
-    """An excerpt of a book.
-
-    Attributes:
-        title: The title of the book.
-        author: The name of who wrote it.
-        contents: The text.
-    """
+    """An excerpt of a book."""
 
     title: str
     author: str

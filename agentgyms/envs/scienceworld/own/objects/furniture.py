@@ -31,7 +31,6 @@ class _Furniture(Container):
     prop_material: MaterialProperties
 
     def referents(self) -> FrozenSet[str]:
-        """Return the names that a command may use."""
         noun = self.NOUNS[0]
         made = f"{self.prop_material.substance_name} {self.NOUNS[-1]}"
         return FrozenSet.of(noun, made, self.name, self.descript_name())
@@ -74,7 +73,6 @@ class Couch(Sittable):
     MATERIAL = CottonClothProp
 
     def __init__(self, world: World) -> None:
-        """Make the couch and the pillow on it."""
         super().__init__(world)
         self.pillow = Pillow(world)
         self.add_object(self.pillow)
@@ -86,7 +84,6 @@ class Bed(Sittable):
     NAME = "bed"
 
     def __init__(self, world: World) -> None:
-        """Make the bed, the mattress and the pillow."""
         super().__init__(world)
         self.mattress = Mattress(world)
         self.add_object(self.mattress)
@@ -107,7 +104,6 @@ class Pillow(EnvObject):
     prop_material: MaterialProperties
 
     def __init__(self, world: World) -> None:
-        """Make the pillow."""
         super().__init__(world)
         self.name = "pillow"
         self.prop_material = CottonClothProp()
@@ -123,7 +119,6 @@ class _Top(_Furniture):
     CONTAINER = IsOpenUnclosableContainer
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
-        """Describe the furniture and what lies on it."""
         return f"a {self.descript_name()}. {self._told_contents('On', mode)}"
 
 
@@ -149,7 +144,6 @@ class Desk(_Top):
     NOUNS = ("desk",)
 
     def __init__(self, world: World) -> None:
-        """Make the desk and its drawer."""
         super().__init__(world)
         self.drawer = Drawer(world)
         self.add_object(self.drawer)
@@ -162,7 +156,6 @@ class Counter(_Top):
     NOUNS = ("counter",)
 
     def __init__(self, world: World) -> None:
-        """Make the counter and its drawer."""
         super().__init__(world)
         self.drawer = Drawer(world)
         self.add_object(self.drawer)
@@ -174,7 +167,6 @@ class _Closed(_Furniture):
     CONTAINER = IsContainer
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
-        """Describe the furniture, its door, and the contents where the door is open."""
         name = self.descript_name()
         is_open = self.prop_container.is_open
         told = self._told_contents("In", mode) if is_open else ""
@@ -188,7 +180,6 @@ class Cupboard(_Closed):
     NOUNS = ("cupboard",)
 
     def __init__(self, world: World) -> None:
-        """Make the cupboard and its drawer."""
         super().__init__(world)
         self.drawer = Drawer(world)
         self.add_object(self.drawer)

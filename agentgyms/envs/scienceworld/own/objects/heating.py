@@ -37,20 +37,13 @@ _LIGHTER_STEP_C = 10.0
 
 
 class HeatSource(Device):
-    """A device that heats what is in it; kinds differ in the data below.
-
-    Attributes:
-        NAME: The name of the device.
-        HEAT: The heat that the device gives.
-        CONTAINER: How the device opens, or None.
-    """
+    """A device that heats what is in it; kinds differ in the data below."""
 
     NAME: ClassVar[str] = "heat source"
     HEAT: ClassVar[Callable[[], HeatSourceProperties]] = HeatSourcePropertiesStove
     CONTAINER: ClassVar[Callable[[], ContainerProperties] | None] = None
 
     def __init__(self, world: World) -> None:
-        """Make the device."""
         super().__init__(world)
         self.name = self.NAME
         self.prop_heat_source = type(self).HEAT()
@@ -65,7 +58,6 @@ class HeatSource(Device):
         return super().tick()
 
     def _follow_switch(self) -> None:
-        """Set the heat to the most if the device is on, else to none."""
         if self.prop_device is None or self.prop_heat_source is None:
             return
         if self.prop_device.is_activated:
@@ -78,12 +70,10 @@ class _Fixed(HeatSource):
     """A heat source that stands in a room."""
 
     def __init__(self, world: World) -> None:
-        """Make the device."""
         super().__init__(world)
         self.prop_moveable = FIXED
 
     def tick(self) -> bool:
-        """Heat what is in the device, if it is on."""
         self._follow_switch()
         return super().tick()
 
@@ -94,11 +84,9 @@ class _Plate(_Fixed):
     CONTAINER = IsOpenUnclosableContainer
 
     def referents(self) -> FrozenSet[str]:
-        """Return the names that a command may use."""
         return FrozenSet.of(self.NAME, self.name)
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
-        """Describe the device, its switch and what stands on it."""
         state = "on" if self.is_on else "off"
         listed = object_list_to_string_description(self.contained_objects_and_portals(), self)
         return f"a {self.name}, which is turned {state}. On the {self.NAME} is: {listed}."
@@ -123,11 +111,9 @@ class _Chamber(_Fixed):
     CONTAINER = IsContainer
 
     def referents(self) -> FrozenSet[str]:
-        """Return the names that a command may use."""
         return FrozenSet.of(self.NOUN, self.name, self.descript_name())
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
-        """Describe the device, its switch, its door, and the contents where that is open."""
         name = self.descript_name()
         is_open = self.prop_container is not None and self.prop_container.is_open
         told = (
@@ -168,7 +154,6 @@ class Lighter(HeatSource):
     CONTAINER = IsNotContainer
 
     def __init__(self, world: World) -> None:
-        """Make the lighter."""
         super().__init__(world)
         self.prop_material = MetalProp()
         self.prop_device = IsUsableNonActivable()

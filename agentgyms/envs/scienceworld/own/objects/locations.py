@@ -23,7 +23,6 @@ class Ground(EnvObject):
     """The ground, which keeps nothing: what lands on it goes to the place around."""
 
     def __init__(self, world: World) -> None:
-        """Make the ground."""
         super().__init__(world)
         self.name = "ground"
         self.prop_material = SoilProp()
@@ -92,7 +91,6 @@ class Location(EnvObject):
     KIND: ClassVar[str] = "location"
 
     def __init__(self, world: World) -> None:
-        """Make an empty place."""
         super().__init__(world)
         self.name = self.KIND
         self.prop_moveable = FIXED
@@ -131,7 +129,6 @@ class _Aired(Location):
     INTRO: ClassVar[str]
 
     def __init__(self, world: World, name: str = "") -> None:
-        """Make the place, with air of room temperature."""
         super().__init__(world)
         self.name = name or self.KIND
         self.air = Air(world)
@@ -140,7 +137,6 @@ class _Aired(Location):
         self.add_object(self.air)
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
-        """Describe the place, all in it, and the ways out."""
         things = object_list_to_string_description(self.contained_objects(), self, multiline=True)
         ways = portal_list_to_string_description(self.portals(), self, multiline=True)
         intro = self.INTRO.format(self.descript_name())
@@ -161,7 +157,6 @@ class Outside(_Aired):
     INTRO = "This outside location is called the {}. Here you see: \n"
 
     def __init__(self, world: World, name: str = "") -> None:
-        """Make the place, with air and ground."""
         super().__init__(world, name)
         self.ground = Ground(world)
         self.add_object(self.ground)

@@ -47,20 +47,17 @@ class _Item(EnvObject):
     prop_material: MaterialProperties
 
     def __init__(self, world: World) -> None:
-        """Make the thing."""
         super().__init__(world)
         self.name = self.NAME
         self.prop_material = type(self).MATERIAL()
 
     def referents(self) -> FrozenSet[str]:
-        """Return the names that a command may use."""
         if not self.NOUN:
             return FrozenSet.of(self.name, self.descript_name())
         made = f"{self.prop_material.substance_name} {self.NOUN}"
         return FrozenSet.of(self.name, made, self.descript_name())
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
-        """Describe the thing."""
         return f"A {self.descript_name()}"
 
 
@@ -96,15 +93,9 @@ class AluminumFoil(_Item):
 
 
 class Picture(EnvObject):
-    """A picture with a subject and an artist.
-
-    Attributes:
-        subject: The thing on the picture, Scala's `description`.
-        artist: The name of who made it.
-    """
+    """A picture with a `subject`, Scala's `description`, and an artist."""
 
     def __init__(self, world: World) -> None:
-        """Make a sample picture."""
         super().__init__(world)
         self.name = "document"
         self.subject = "document"

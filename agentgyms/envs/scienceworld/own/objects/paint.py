@@ -19,7 +19,6 @@ class Paint(EnvObject):
     made_of: ClassVar[m.Material] = m.GenericPaintProp
 
     def __init__(self, world: World) -> None:
-        """Make some paint."""
         super().__init__(world, self.kind)
         self.prop_material = self.made_of()
 

@@ -26,13 +26,7 @@ _SPACES: Final = re.compile(r"[ \t\n\x0b\f\r]+")
 
 
 class InclinedPlane(EnvObject):
-    """A plane on which an object starts at the top, and slides at a steady speed.
-
-    Attributes:
-        angle_deg: The angle of the plane in degrees.
-        surface_material: The material of the surface that objects slide on.
-        additional_name: A name that tells planes apart, or "".
-    """
+    """A plane on which an object starts at the top, and slides at a steady speed."""
 
     def __init__(
         self,
@@ -41,7 +35,6 @@ class InclinedPlane(EnvObject):
         surface_material: MaterialProperties | None = None,
         additional_name: str = "",
     ) -> None:
-        """Make the plane; one without a surface has the default friction."""
         # Before the terminals come, which are added to the plane as any object is.
         self._positions: dict[int, float] = {}
         super().__init__(world)

@@ -26,18 +26,12 @@ _FLUSH_TICKS: Final = 5
 
 
 class _Basin(Device):
-    """An open device that water runs into.
-
-    Attributes:
-        NAME: The name of the device.
-        MATERIAL: What the device is made of.
-    """
+    """An open device that water runs into."""
 
     NAME: ClassVar[str]
     MATERIAL: ClassVar[Callable[[], MaterialProperties]] = SteelProp
 
     def __init__(self, world: World) -> None:
-        """Make the device, without a drain."""
         super().__init__(world)
         self.name = self.NAME
         self.prop_material = type(self).MATERIAL()
@@ -45,13 +39,11 @@ class _Basin(Device):
         self.prop_moveable = FIXED
 
     def _add_drain(self, drains_to: EnvObject) -> LiquidDrain:
-        """Return a new open drain of the device."""
         drain = LiquidDrain(self.world, True, self, drains_to)
         self.add_portal(drain)
         return drain
 
     def _run_water(self) -> None:
-        """Fill the open containers in the device, then the device."""
         for obj in self.contained_objects():
             container = obj.prop_container
             if container is not None and container.is_container and container.is_open:
@@ -59,7 +51,6 @@ class _Basin(Device):
         add_missing_water(self)
 
     def referents(self) -> FrozenSet[str]:
-        """Return the names that a command may use."""
         return FrozenSet.of(self.NAME, self.name, self.descript_name())
 
 
@@ -67,19 +58,16 @@ class _Tapped(_Basin):
     """A basin with a tap, from which water runs while it is on."""
 
     def __init__(self, world: World, drains_to: EnvObject | None) -> None:
-        """Make the basin, with an open drain if there is a place for it."""
         super().__init__(world)
         if drains_to is not None:
             self._add_drain(drains_to)
 
     def tick(self) -> bool:
-        """Let water run, if the tap is on."""
         if self.is_on:
             self._run_water()
         return super().tick()
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
-        """Describe the basin, its tap and contents, in a close look with its drain."""
         name = self.descript_name()
         state = "on" if self.is_on else "off"
         listed = object_list_to_string_description(self.contained_objects(), self)
@@ -104,17 +92,11 @@ class Bathtub(_Tapped):
 
 
 class Toilet(_Basin):
-    """A toilet with water in it.
-
-    Attributes:
-        drain: The drain, open while the toilet flushes; open until the first tick, too.
-        toilet_flush_stage: Ticks since the flush began, 0 for none.
-    """
+    """A toilet whose drain is open while it flushes, and until the first tick."""
 
     NAME = "toilet"
 
     def __init__(self, world: World, drains_to: EnvObject) -> None:
-        """Make the toilet with its drain and water."""
         super().__init__(world)
         self.drain = self._add_drain(drains_to)
         self.toilet_flush_stage = 0

@@ -9,12 +9,7 @@ from agentgyms.envs.scienceworld.own.world import World
 
 
 class Portal(EnvObject):
-    """A connection of two places, told from the side of one of them.
-
-    Attributes:
-        from_end: One place, Scala's `connectsFrom`.
-        to_end: The other place, Scala's `connectsTo`.
-    """
+    """A way between two places, Scala's `connectsFrom` and `connectsTo`, told from one side."""
 
     def __init__(
         self, world: World, is_open: bool, connects_from: EnvObject, connects_to: EnvObject
@@ -118,7 +113,6 @@ class Door(Portal):
     def __init__(
         self, world: World, is_open: bool, connects_from: EnvObject, connects_to: EnvObject
     ) -> None:
-        """Connect the two rooms."""
         super().__init__(world, is_open, connects_from, connects_to)
         self.name = "door"
 
@@ -129,7 +123,6 @@ class LiquidDrain(Portal):
     def __init__(
         self, world: World, is_open: bool, connects_from: EnvObject, connects_to: EnvObject
     ) -> None:
-        """Connect the container and the place that its liquids go to."""
         super().__init__(world, is_open, connects_from, connects_to)
         self.name = "drain"
 

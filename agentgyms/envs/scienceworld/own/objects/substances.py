@@ -21,7 +21,6 @@ class Substance(EnvObject):
     opening: ClassVar[str] = "a substance called"
 
     def __init__(self, world: World) -> None:
-        """Make some of the substance."""
         super().__init__(world, self.kind)
         if self.made_of is not None:
             self.prop_material = self.made_of()
@@ -42,7 +41,6 @@ class Ice(Substance):
     made_of = m.WaterProp
 
     def __init__(self, world: World) -> None:
-        """Make some ice."""
         super().__init__(world)
         assert self.prop_material is not None
         self.prop_material.temperature_c = -10.0

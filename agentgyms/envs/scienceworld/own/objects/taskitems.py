@@ -51,24 +51,19 @@ class AnswerBox(Container):
     MATERIAL = CeramicProp
 
     def __init__(self, world: World, colour_name: str) -> None:
-        """Make the box."""
         super().__init__(world)
         self.name = f"{colour_name} box"
 
 
 class _UnknownSubstance(EnvObject):
-    """A substance that is told by a letter."""
-
     prop_material: MaterialProperties
 
     def __init__(self, world: World, letter_name: str) -> None:
-        """Make the substance, of metal."""
         super().__init__(world)
         self.name = f"unknown substance {letter_name}"
         self.prop_material = MetalProp()
 
     def referents(self) -> FrozenSet[str]:
-        """Return the names that a command may use."""
         return FrozenSet.of(self.name, "unknown substance", self.descript_name())
 
     def description(self, mode: int = MODE_CURSORY_DETAIL) -> str:
@@ -80,7 +75,6 @@ class UnknownSubstanceElectricalConductivity(_UnknownSubstance):
     """An unknown substance that conducts electricity, or does not."""
 
     def __init__(self, world: World, letter_name: str = "A", *, is_conductive: bool) -> None:
-        """Make the substance."""
         super().__init__(world, letter_name)
         self.prop_material.electrically_conductive = is_conductive
 
@@ -97,7 +91,6 @@ class UnknownSubstanceThermal(_UnknownSubstance):
     """An unknown substance for experiments with temperature."""
 
     def __init__(self, world: World, letter_name: str = "B") -> None:
-        """Make the substance."""
         super().__init__(world, letter_name)
 
     @staticmethod

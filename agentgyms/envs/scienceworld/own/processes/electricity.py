@@ -48,10 +48,7 @@ def _charge(obj: EnvObject, first: Terminal, second: Terminal, activate: bool) -
 
 
 def are_components_electrically_connected(part1: EnvObject, part2: EnvObject | str) -> bool:
-    """Tell whether one gets from a part to another, or to one of a name, by its connections.
-
-    The search starts at one side only, as the engine's.
-    """
+    """Tell whether a part leads to another, or to a name; searches one side, as the engine."""
     if isinstance(part2, str):
         terminal = part1.first_terminal()
         return terminal is not None and _reaches_name(part1, terminal, part2, _MAX_PARTS)

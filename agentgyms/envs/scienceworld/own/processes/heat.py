@@ -59,10 +59,7 @@ def heat_transfer_within(around: MaterialProperties, inside: Sequence[MaterialPr
 
 
 def heat_transfer_touching(things: Sequence[MaterialProperties]) -> None:
-    """Let heat flow between each two things in a container.
-
-    It does as `_exchange`, many hundred times a turn in a full room.
-    """
+    """Let heat flow between each two things in a container, as `_exchange`, but faster."""
     warmths = [thing.temperature_c for thing in things]
     if len(set(warmths)) <= 1:
         return  # among equals nothing flows

@@ -11,7 +11,6 @@ class ContainerProperties:
     def __init__(
         self, is_container: bool = True, is_open: bool = False, is_closable: bool = False
     ) -> None:
-        """Make the properties."""
         self.is_container = is_container
         self.is_open = is_open
         self.is_closable = is_closable

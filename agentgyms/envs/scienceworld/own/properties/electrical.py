@@ -20,7 +20,6 @@ class ElectricalConnectionProperties(Generic[_T]):
     __slots__ = ("connected_to",)
 
     def __init__(self) -> None:
-        """Connect the point to nothing."""
         self.connected_to: tuple[_T, ...] = ()
 
     def connections(self) -> tuple[_T, ...]:

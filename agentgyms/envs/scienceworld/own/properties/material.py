@@ -8,10 +8,7 @@ STATES: Final = ("solid", "liquid", "gas")
 
 
 class MaterialProperties:
-    """Holds how a substance looks, conducts, melts, boils, burns and slides.
-
-    The class of a material holds the defaults, and an object only the properties that differ.
-    """
+    """A substance's properties; its class holds the defaults, an object those that differ."""
 
     substance_name = "none"
     name_in_state_of_matter: dict[str, str] = dict.fromkeys(STATES, "none")
@@ -41,11 +38,7 @@ def material(
     state_of_matter: str = "solid",
     temperature_c: float = 10.0,
 ) -> type[MaterialProperties]:
-    """Return the class of a material's properties.
-
-    `forms` are the names of the solid, the liquid and the gas, and `points` the temperatures at
-    which it melts, boils and burns.
-    """
+    """Return a material's class; `forms` are solid, liquid, gas; `points` melt, boil, burn."""
     melting, boiling, combustion = map(float, points)
     members = {
         "__module__": __name__,

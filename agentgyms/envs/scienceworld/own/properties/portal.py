@@ -28,7 +28,6 @@ class PortalProperties(Generic[_T]):
         is_lockable: bool,
         is_locked: bool,
     ) -> None:
-        """Make the properties."""
         self.is_open = is_open
         self.is_openable = is_openable
         self.connects_from = connects_from

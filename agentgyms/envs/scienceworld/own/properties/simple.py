@@ -9,7 +9,6 @@ class MoveableProperties:
     __slots__ = ("is_movable",)
 
     def __init__(self, is_movable: bool) -> None:
-        """Make the properties."""
         self.is_movable = is_movable
 
 
@@ -21,7 +20,6 @@ class DeviceProperties:
     def __init__(
         self, is_activable: bool = False, is_activated: bool = False, is_usable: bool = False
     ) -> None:
-        """Make the properties of a device that works."""
         self.is_activable = is_activable
         self.is_activated = is_activated
         self.is_usable = is_usable
@@ -64,7 +62,6 @@ class EdibilityProperties:
     __slots__ = ("is_edible", "is_poisonous")
 
     def __init__(self, is_edible: bool = True, is_poisonous: bool = False) -> None:
-        """Make the properties."""
         self.is_edible = is_edible
         self.is_poisonous = is_poisonous
 
@@ -90,7 +87,6 @@ class HeatSourceProperties:
     __slots__ = ("cur_set_temp", "max_temp")
 
     def __init__(self, max_temp: float, cur_set_temp: float | None = None) -> None:
-        """Make the properties."""
         self.max_temp = max_temp
         self.cur_set_temp = cur_set_temp
 
@@ -109,7 +105,6 @@ class CoolingSourceProperties:
     __slots__ = ("cur_set_temp", "min_temp")
 
     def __init__(self, min_temp: float, cur_set_temp: float | None = None) -> None:
-        """Make the properties."""
         self.min_temp = min_temp
         self.cur_set_temp = cur_set_temp
 

@@ -64,7 +64,6 @@ _BOXES: Final = 5
 
 
 def _part(world: World, number: int) -> EnvObject:
-    """Return the light bulb, motor or buzzer of a number."""
     if number < len(_BULBS):
         return LightBulb(world, _BULBS[number])
     return ElectricMotor(world) if number == len(_BULBS) else ElectricBuzzer(world)
@@ -115,7 +114,6 @@ class TaskElectricCircuit(TaskParametric):
 
 
 def _wire_goals(name: str, source: str, told: Callable[[str], str]) -> list[Goal]:
-    """Return the goals of one who builds a circuit with a thing."""
     powered = "task object is at least partially connected to power source through wire"
     ends = ("(terminal1/anode)", "(terminal2/cathode)")
     return [
@@ -135,7 +133,6 @@ class _TestConductivity(TaskParametric):
     """A substance of which one must find out whether it conducts."""
 
     def combination(self, world: World, idx: int) -> list[TaskModifier]:
-        """Make a battery, a part, the substance and two boxes."""
         number, rest = divmod(idx, _PARTS * _BOXES)
         part_number, box_number = divmod(rest, _BOXES)
         made = (Battery(world), _part(world, part_number))
@@ -148,7 +145,6 @@ class _TestConductivity(TaskParametric):
         ]
 
     def substance(self, world: World, number: int) -> list[TaskModifier]:
-        """Make the substance."""
         raise NotImplementedError
 
     def in_order(
@@ -160,7 +156,6 @@ class _TestConductivity(TaskParametric):
     def describe(
         self, given: Notes, idx: int, world: World, goals: list[Goal], unordered: list[Goal]
     ) -> str:
-        """Ask for the box that is right."""
         del idx, world
         name, room = given.text("substance"), given.text("substanceLocation")
         boxes = given.text("conductive"), given.text("nonconductive")

@@ -84,7 +84,6 @@ def random_animals(world: World, room: str, number: int, seed: int) -> list[Task
 
 
 def _potted_plants(world: World, room: str, seed: int) -> list[TaskModifier]:
-    """Return plants in pots, and two empty pots."""
     chosen = shuffled(range(len(_PLANTS)), seed)[:_THINGS]
     plants = {}
     for at, kind in enumerate(_PLANTS):

@@ -40,12 +40,9 @@ class _Jar(NamedTuple):
 
 
 class _Mendel(TaskParametric):
-    """A jar of seeds, flower pots with soil, and two boxes."""
-
     JARS: ClassVar[list[_Jar]]
 
     def combination(self, world: World, idx: int) -> list[TaskModifier]:
-        """Make the jar, the pots and the boxes."""
         number, rest = divmod(idx, _POT_SETS * _BOX_PAIRS)
         pots, boxes = divmod(rest, _BOX_PAIRS)
         made = self.JARS[number]
@@ -80,7 +77,6 @@ class _Mendel(TaskParametric):
     def describe(
         self, given: Notes, idx: int, world: World, goals: list[Goal], unordered: list[Goal]
     ) -> str:
-        """Ask for the box that is right."""
         del idx, world
         boxes = given.text("answerBoxDom"), given.text("answerBoxRec")
         right = boxes[given.text("domOrRec") != GeneticTrait.DOMINANT]
@@ -102,7 +98,6 @@ class _Mendel(TaskParametric):
 
 
 def _pots(world: World) -> list[TaskModifier]:
-    """Return six of nine pots with soil."""
     numbers = world.random.shuffle(range(1, 10))[:_POTS]
     pots = {}
     for number in sorted(numbers):

@@ -105,7 +105,6 @@ def _stage_notes(living_thing: LivingThing) -> list[TaskModifier]:
 def _stage_goals(
     given: Notes, species: str, unless: str, goals: list[Goal], unordered: list[Goal], what: str
 ) -> None:
-    """Add the goals of one who watches a life."""
     for at, stage in enumerate(given.stages(), 1):
         focus = f"focus on {what} in life stage {at}"
         goals.append(GoalFindLivingThingStage(species, stage, focus, defocus_on_success=True))

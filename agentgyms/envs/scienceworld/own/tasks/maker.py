@@ -94,12 +94,7 @@ TASK_NAMES: Final = tuple(sorted(task.name for task in _TASKS))
 
 
 class TaskMaker1:
-    """Makes the things of one variation before the house is there, and its goals after.
-
-    Attributes:
-        task: The task; None if there is none of the name.
-        modifiers: What it changes in the house; None if there is no such variation.
-    """
+    """Makes the things of one variation before the house is there, and its goals after."""
 
     def __init__(self, world: World, task_name: str, variation_idx: int) -> None:
         """Make the things of a variation, with the draws that the engine makes them with."""

@@ -47,12 +47,9 @@ if TYPE_CHECKING:
 
 
 class _MeltingPoint(Measure):
-    """A substance whose melting point is above or below a temperature."""
-
     def describe(
         self, given: Notes, idx: int, world: World, goals: list[Goal], unordered: list[Goal]
     ) -> str:
-        """Ask for a focus on the box that is right."""
         del idx, world
         tool, name, room = given.text("instrumentName"), given.text("objectName"), "kitchen"
         above, below = given.text("boxAbove"), given.text("boxBelow")

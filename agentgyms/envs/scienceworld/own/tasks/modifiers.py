@@ -12,15 +12,7 @@ Value = str | bool | float | int
 
 @dataclass(slots=True)
 class TaskObject:
-    """A thing that a room needs for a task.
-
-    Attributes:
-        name: The name by which a thing counts as there already.
-        instance: The thing to add, or None if the house has one anyway.
-        room: The name of the room.
-        containers: The names of the things to put it into; without any it lies in the room.
-        force: Whether to add it also where a thing of the name is.
-    """
+    """A room's thing for a task, or None; `force` adds it even where one of the name is."""
 
     name: str
     instance: EnvObject | None

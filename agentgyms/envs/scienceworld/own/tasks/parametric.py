@@ -16,25 +16,15 @@ if TYPE_CHECKING:
 
 
 def skip_draws(world: World, count: int) -> None:
-    """Let the generator run on as if it had drawn as many numbers.
+    """Skip the draws for the things of other variations, which the engine makes at each start.
 
-    The engine makes the things of all variations of all tasks at each start; we make those of one
-    and skip what the others draw. A draw takes one step of the generator, except that one of
-    a bound may rarely take more; none does for any variation that exists.
+    A draw takes one step; with a bound it may take more, but none does for any existing variation.
     """
     world.random.skip(count)
 
 
 class Task:
-    """A task that is set up.
-
-    Attributes:
-        task_name: The engine's name of it.
-        description: The task in words.
-        goal_sequence: Its goals.
-        task_modifiers: What was changed for it.
-        task_objects: Things for the inventory; the engine has the place but never uses it.
-    """
+    """A task that is set up; the engine never uses `task_objects`, meant for the inventory."""
 
     __slots__ = ("description", "goal_sequence", "task_modifiers", "task_name", "task_objects")
 
@@ -46,7 +36,6 @@ class Task:
         unordered: list[Goal],
         task_modifiers: list[TaskModifier],
     ) -> None:
-        """Set all but the objects."""
         self.task_name = task_name
         self.description = description
         self.goal_sequence = GoalSequence(goals, unordered)
@@ -79,19 +68,12 @@ class Notes(dict[str, Value]):
 
 
 class TaskParametric:
-    """One kind of task with one of its modes.
-
-    Attributes:
-        name: The engine's name of the task.
-        COUNT: How many variations it has.
-        DRAWS: How many numbers the engine draws to make the things of all of them.
-    """
+    """A kind of task in one mode; the engine draws `DRAWS` numbers for all `COUNT` variations."""
 
     COUNT: ClassVar[int]
     DRAWS: ClassVar[int] = 0
 
     def __init__(self, name: str) -> None:
-        """Set the name."""
         self.name = name
 
     def num_combinations(self) -> int:

@@ -36,16 +36,7 @@ _BLOCKS: Final = (WoodBlock, SteelBlock, Brick)
 
 
 class _TwoPlanes(TaskParametric):
-    """Two planes that differ enough, a block to slide and a stopwatch.
-
-    Attributes:
-        SUBJECT: The name of what is compared.
-        MOST: The word for more of it; every other variation asks for less.
-        LEAST: The word for less of it.
-        THRESHOLD: By how much the planes differ at least.
-        FINDS: The goal's class.
-        TOLD: Whether the goals are told at length.
-    """
+    """Two planes that differ by `THRESHOLD`; `TOLD`: the goals are told at length."""
 
     SUBJECT = "friction"
     MOST = "most"
@@ -56,7 +47,6 @@ class _TwoPlanes(TaskParametric):
     MOST_FIRST = True
 
     def plane(self, world: World, number: int) -> InclinedPlane:
-        """Make a plane."""
         raise NotImplementedError
 
     def compared(self) -> list[tuple[float, str]]:
@@ -64,7 +54,6 @@ class _TwoPlanes(TaskParametric):
         raise NotImplementedError
 
     def combination(self, world: World, idx: int) -> list[TaskModifier]:
-        """Make the planes, the block and the stopwatch."""
         pair, block_number = divmod(idx, len(_BLOCKS))
         numbers = _pairs(tuple(size for size, _ in self.compared()), self.THRESHOLD)[pair]
         planes = [self.plane(world, number) for number in numbers]
@@ -90,7 +79,6 @@ class _TwoPlanes(TaskParametric):
     def describe(
         self, given: Notes, idx: int, world: World, goals: list[Goal], unordered: list[Goal]
     ) -> str:
-        """Ask for the plane with most or least."""
         del idx
         asked, room = given.text("mode"), given.text("planeLocation")
         focus = "focus on correct inclined plane" if self.TOLD else ""
@@ -112,7 +100,6 @@ class _TwoPlanes(TaskParametric):
         return [given.text(self.LEAST), given.text(self.MOST)]
 
     def _plane_goals(self, given: Notes, at: int) -> list[Goal]:
-        """Return the goals of one who measures how long the block slides."""
         watch = given.text("timeDeviceName")
         plane = f" (plane {at})" if self.TOLD else ""
         keys = [f"{key}{at}" for key in ("b", "aTime", "dTime", "readTime")]
@@ -140,7 +127,6 @@ class _TwoPlanes(TaskParametric):
 
 @lru_cache(maxsize=4)
 def _pairs(sizes: tuple[float, ...], threshold: float) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of planes that differ by more than the threshold."""
     numbers = range(len(sizes))
     return tuple(
         (first, second)
@@ -198,11 +184,9 @@ class _Friction(_TwoPlanes):
     SURFACES: ClassVar[list[type[MaterialProperties]]]
 
     def plane(self, world: World, number: int) -> InclinedPlane:
-        """Make a plane with a surface."""
         return InclinedPlane(world, 45.0, self.SURFACES[number]())
 
     def compared(self) -> list[tuple[float, str]]:
-        """Return the friction of all planes, and the names of the surfaces."""
         return [(each.friction_coefficient, each.substance_name) for each in self.SURFACES]
 
 

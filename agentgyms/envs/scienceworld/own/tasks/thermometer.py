@@ -48,13 +48,7 @@ POINTS: Final = 5
 
 
 class Measure(TaskParametric):
-    """A thermometer, a thing, and boxes for what is above or below a temperature.
-
-    Attributes:
-        POINTS: The temperatures.
-        ROOMS: The rooms of the boxes.
-        SHARE: How many of all combinations are variations.
-    """
+    """A thermometer, a thing, and boxes; a `SHARE` of all combinations are variations."""
 
     POINTS: ClassVar[tuple[int, ...]] = (-10, 10, 50, 150, 200)
     ROOMS: ClassVar[tuple[str, ...]] = ("kitchen",)

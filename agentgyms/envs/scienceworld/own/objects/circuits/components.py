@@ -30,7 +30,6 @@ class Anode(Terminal):
     """The terminal of a polarized part that is called anode."""
 
     def __init__(self, world: World, parent_object: EnvObject) -> None:
-        """Make the anode of a part."""
         super().__init__(world, parent_object, "anode")
 
 
@@ -38,7 +37,6 @@ class Cathode(Terminal):
     """The terminal of a polarized part that is called cathode."""
 
     def __init__(self, world: World, parent_object: EnvObject) -> None:
-        """Make the cathode of a part."""
         super().__init__(world, parent_object, "cathode")
 
 
@@ -53,7 +51,6 @@ class PolarizedElectricalComponent(EnvObject):
     """Whether the text tells that the part is on or off."""
 
     def __init__(self, world: World) -> None:
-        """Make a part that is off."""
         super().__init__(world, "component", include_electrical_terminals=False)
         self.prop_device = IsNotActivableDeviceOff()
         self.anode = Anode(world, self)
@@ -126,7 +123,6 @@ class UnpolarizedElectricalComponent(EnvObject):
     terminal2: Terminal
 
     def __init__(self, world: World) -> None:
-        """Make a part that is off."""
         super().__init__(world, "component")
         self.name = "component"
         self.prop_device = IsNotActivableDeviceOff()

@@ -33,7 +33,6 @@ class Generator(PolarizedElectricalComponent):
     electrical_role = ROLE_VOLTAGE_GENERATOR
 
     def __init__(self, world: World, display_on_off: bool = True) -> None:
-        """Make a generator that is on."""
         super().__init__(world)
         self.name = "generator"
         self.prop_device = IsActivableDeviceOn()
@@ -62,7 +61,6 @@ class Battery(Generator):
     """A battery, which is always on."""
 
     def __init__(self, world: World) -> None:
-        """Make a battery."""
         super().__init__(world, display_on_off=False)
         self.name = "battery"
         self.prop_device = IsNotActivableDeviceOn()
@@ -72,7 +70,6 @@ class GasGenerator(Generator):
     """A generator that burns gas."""
 
     def __init__(self, world: World) -> None:
-        """Make a generator that is off."""
         super().__init__(world)
         self.name = "gas generator"
         self.prop_device = IsActivableDeviceOff()
@@ -82,7 +79,6 @@ class NuclearGenerator(Generator):
     """A generator that splits atoms."""
 
     def __init__(self, world: World) -> None:
-        """Make a generator that is off."""
         super().__init__(world)
         self.name = "nuclear generator"
         self.prop_device = IsActivableDeviceOff()
@@ -92,7 +88,6 @@ class RenewableOutdoorGenerator(Generator):
     """A generator that is on where there is sun and wind."""
 
     def __init__(self, world: World, name: str = "renewable generator") -> None:
-        """Make a generator that is off."""
         super().__init__(world)
         self.name = name
         self.prop_device = IsNotActivableDeviceOff()
@@ -119,7 +114,6 @@ class SolarPanel(RenewableOutdoorGenerator):
     """A solar panel."""
 
     def __init__(self, world: World) -> None:
-        """Make a solar panel."""
         super().__init__(world, "solar panel")
 
 
@@ -127,5 +121,4 @@ class WindGenerator(RenewableOutdoorGenerator):
     """A wind generator."""
 
     def __init__(self, world: World) -> None:
-        """Make a wind generator."""
         super().__init__(world, "wind generator")

@@ -57,7 +57,6 @@ class ElectricBuzzer(PolarizedElectricalComponent):
     words = ("buzzer", "electric buzzer")
 
     def __init__(self, world: World) -> None:
-        """Make a buzzer."""
         super().__init__(world)
         self.name = "electric buzzer"
 
@@ -68,7 +67,6 @@ class ElectricMotor(PolarizedElectricalComponent):
     words = ("motor", "electric motor")
 
     def __init__(self, world: World) -> None:
-        """Make a motor."""
         super().__init__(world)
         self.name = "electric motor"
 
@@ -79,7 +77,6 @@ class LightBulb(PolarizedElectricalComponent):
     words = ("light", "light bulb")
 
     def __init__(self, world: World, color: str = "") -> None:
-        """Make a light bulb."""
         super().__init__(world)
         self.color = color
         self.name = f"{color} light bulb".strip()
@@ -91,7 +88,6 @@ class Switch(PolarizedElectricalComponent):
     electrical_role = ROLE_VOLTAGE_SWITCH
 
     def __init__(self, world: World) -> None:
-        """Make a switch that is off."""
         super().__init__(world)
         self.name = "switch"
         self.prop_device = IsActivableDeviceOff()
@@ -107,7 +103,6 @@ class Wire(UnpolarizedElectricalComponent):
     """A wire."""
 
     def __init__(self, world: World) -> None:
-        """Make a wire."""
         super().__init__(world)
         self.name = "wire"
         self.prop_material = MetalProp()
