@@ -45,7 +45,7 @@ class Actor(Protocol):
 class RayTransport:
     """Requests to one actor, which Ray may still be starting, from any number of threads.
 
-    Those that wait travel in one message. While Ray restarts a lost actor, they fail at once.
+    Waiting ones travel in one message. While Ray restarts a lost actor, they fail at once.
     """
 
     def __init__(self, actor: Actor) -> None:

@@ -135,8 +135,8 @@ def _gathered(config: Config, shape: Shape, precision: Precision) -> Iterator[Al
 def _alone(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
     """Yield autocast's copies of weights.
 
-    Those of trained weights stay until the end of the forward pass, and those of layers whose
-    activations PyTorch keeps stay with these.
+    Copies of trained weights stay until the end of the forward pass. If PyTorch keeps a layer's
+    activations, its copies stay with them.
     """
     layer, _, _ = _sizes(shape)
     trains_all = config.policy.lora.rank == 0

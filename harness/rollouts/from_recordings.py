@@ -19,8 +19,8 @@ from harness.types.rollout import Completion, Rollout, StopReason, Turn
 def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout]:
     """Return the episodes of a recording as rollouts; raise `DataCorrupt` if none has a turn.
 
-    Those without a turn or a score are left out. Episodes of one task that started in one state are
-    a group. In self-play a rollout has the learner's turns.
+    Episodes without a turn or a score are left out. Those of one task that started in one state
+    are a group. In self-play a rollout has the learner's turns.
     """
     groups: dict[tuple[str, str], int] = {}
     members: defaultdict[int, itertools.count[int]] = defaultdict(itertools.count)

@@ -25,7 +25,7 @@ FORMS: Final[Mapping[str, Callable[[Episode], dict[str, Any]]]] = {
 def rows(paths: Iterable[Path], form: str) -> list[dict[str, Any]]:
     """Return the episodes of recordings as rows, in the order of the paths.
 
-    Of a folder all `*.jsonl` below count, in the order of their names; episodes without a turn do
+    In a folder all `*.jsonl` below count, in the order of their names; episodes without a turn do
     not. `form` is one of `FORMS`, else `BadOption`. Raises `DataMissing` for a missing path, a
     folder without recordings, and if no episode has a turn; `DataCorrupt` for a damaged file.
     """

@@ -41,7 +41,7 @@ _DTYPES: Final = {
 def translate(config: Config) -> dict[str, Any]:
     """Return verl's settings for a recipe, by their dotted names; others keep verl's defaults.
 
-    Those of episodes, prompts, rewards, credit and machines are absent. Raises `ConfigError` with
+    Settings of episodes, prompts, rewards, credit and machines are absent. Raises `ConfigError` with
     the names of all settings that differ from their default and have no counterpart in verl.
     """
     config = defaults.resolve(config, "cuda")

@@ -1,6 +1,6 @@
 """The generated catalogue: 2,400 products of invented brands, the same on every machine.
 
-Those of a fine category differ in attributes, price and options, so it never decides alone.
+Products of a fine category differ in attributes, price and options, so it never decides alone.
 """
 
 from __future__ import annotations

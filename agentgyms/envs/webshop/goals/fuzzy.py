@@ -26,7 +26,7 @@ def matches(one: str, other: str) -> bool:
 def processed(text: str) -> str:
     """Return the text as thefuzz compares it: lower case, with blanks for all but word characters.
 
-    Of Latin-1 only ASCII stays: `café` becomes `caf`, but Chinese stays.
+    In Latin-1 only ASCII stays: `café` becomes `caf`, but Chinese stays.
     """
     return _NO_WORD.sub(" ", text.translate(_LATIN_1)).lower().strip()
 
