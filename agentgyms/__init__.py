@@ -57,8 +57,10 @@ register_all()
 def make_group(env_id: str, group_size: int, **kwargs: Any) -> GroupEnv:
     """Return `group_size` environments whose `reset` puts all of them into one initial state.
 
-    `env_id` is an id such as `ALFWorld`, `agentgyms/ALFWorld-v0` or `module:mine/Guess-v0`;
-    `kwargs` are further arguments of `gymnasium.make`.
+    Args:
+        env_id: An id such as `ALFWorld`, `agentgyms/ALFWorld-v0` or `module:mine/Guess-v0`.
+        group_size: Number of members, at least 1.
+        **kwargs: Further arguments of `gymnasium.make`.
     """
     from agentgyms.registration import GroupEnv
 
@@ -73,8 +75,8 @@ def expert(env: Any, kind: str = "best") -> Expert:
         kind: The kind of expert; `"best"` knows the true state.
 
     Raises:
-        BadOption: The environment has no expert. The first call raises it if there is none of this
-            kind, or a server does not send its solutions.
+        BadOption: The environment has no expert. If it has no expert of this kind, or a remote one
+            does not send its solutions, the expert's first call raises this error.
     """
     from agentgyms.core.experts import Expert
 

@@ -59,7 +59,8 @@ def allow_host(command: F) -> F:
 def begin(host: str, token: str, *, insecure: bool, variable: str) -> None:
     """Set up the log and the memory, and refuse to listen beyond this machine without a token.
 
-    Raises `click.UsageError` for that, unless `insecure`, or if wanted spans cannot be made.
+    Raises `click.UsageError` if other machines could connect without one and `insecure` is not set,
+    or if spans are wanted and cannot be made.
     """
     terminals.set_up()
     logs.set_up()

@@ -1,7 +1,8 @@
 """`python -m env_servers.gate`: relay connections to one server, and to nothing else.
 
 A server whose agents run code must be in a network without access to others, where no port can be
-published. This program is in both networks.
+published. This program is in both networks: it relays connections from outside to that one server,
+and opens no other connections.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Gate:
         self._relays: dict[asyncio.Task[None], _Client] = {}
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
-        """Return a listening socket, at a free port for 0; `OSError` if it cannot listen."""
+        """Listen for connections to relay, at a free port for 0; `OSError` if it cannot listen."""
         return await asyncio.start_server(self._enter, host, port, limit=_BUFFER, backlog=1024)
 
     async def quiet(self, at_once: asyncio.Event) -> None:

@@ -16,13 +16,18 @@ from agentgyms.core.outcome import Observation
 class ChatEpisode:
     """An episode of an environment for adapters to trainers and evaluations that chat.
 
-    `text`, and `images` as data URLs, is what the model reads next; `info` and `reward` are the
-    latest turn's. `total` is the return so far, `over` whether the episode is over.
-
     Args:
         env: The environment; `close` closes it.
         shown: Returns an action as the model reads it.
         sees: Whether the adapter passes pictures on.
+
+    Attributes:
+        text: The text that the model reads next.
+        images: The pictures beside it, as data URLs.
+        info: `info` of the latest turn.
+        reward: The reward of the latest turn.
+        total: The return: the sum of the rewards so far.
+        over: Whether the episode is over.
     """
 
     text: str
@@ -42,7 +47,8 @@ class ChatEpisode:
     def reset(self, seed: int, task_id: str | None = None) -> None:
         """Start an episode; without a task id the seed chooses its task.
 
-        Raises `UnknownTask`, and `BadOption` for pictures that the adapter does not pass on.
+        Raises `UnknownTask` if the split has no such task, and `BadOption` if the environment shows
+        pictures that the adapter does not pass on.
         """
         options = {} if task_id is None else {"task_id": task_id}
         observation, info = self._env.reset(seed=seed, options=options)
@@ -52,7 +58,10 @@ class ChatEpisode:
             raise BadOption("the environment shows pictures, which this adapter does not pass on")
 
     def say(self, reply: str) -> None:
-        """Act by a reply, its last <action> or all of it; `EnvUnavailable` if unrated."""
+        """Take a turn by a reply: the action is the content of its last <action>, or all of it.
+
+        Raises `EnvUnavailable` if the turn was not rated.
+        """
         self.act(parse_action(reply))
 
     def act(self, action: str) -> None:

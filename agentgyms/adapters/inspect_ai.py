@@ -3,7 +3,7 @@
     inspect eval agentgyms/episodes -T env_id=ALFWorld -T split=valid_seen --model openai/gpt-5
 
 Each task of the split is a sample, and each epoch plays it with another seed. The environment's own
-tools are the tools of the model. What fails on the way is an error of the sample and no score.
+tools are the tools of the model. A failure on the way is an error of the sample and no score.
 """
 
 from __future__ import annotations

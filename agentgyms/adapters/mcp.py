@@ -69,9 +69,10 @@ class _Episode:
 class Episodes:
     """The episodes that clients play, and the tools to play them.
 
-    With `several`, each call names its episode. The tools are the environment's if `native`, else
-    `step`. Each episode is recorded in a file of the folder `record`. Raises `AgentGymsError` if
-    the environment cannot be made, `OSError` if the folder cannot.
+    With `several`, each call names one of several episodes. The tools are the environment's if
+    `native`, else `step`. Each episode is recorded in a file of the folder `record`. `kwargs` go to
+    `gymnasium.make`; with `url` the environment is on a server. Raises `AgentGymsError` if it
+    cannot be made, `OSError` if the folder cannot.
     """
 
     def __init__(
@@ -239,10 +240,11 @@ def serve_at(
     hosts: Iterable[str] = (),
     **options: Any,
 ) -> None:
-    """Serve `Episodes` over HTTP, at `/mcp`, until a signal; `options` and errors are theirs.
+    """Serve an environment over HTTP, at `/mcp`, until a signal.
 
     Clients must send the `token`, unless it is ""; without one it answers at addresses, `localhost`
-    and `hosts`. Raises `AgentGymsError` if other machines could connect without a token.
+    and `hosts`. The `options` and the errors are those of `Episodes`. Also raises `AgentGymsError`
+    if other machines could connect without a token.
     """
     from agentgyms.adapters import mcp_http
 

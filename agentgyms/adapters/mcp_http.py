@@ -48,9 +48,11 @@ class Refused(Exception):
 
 
 def create_app(bridge: AsgiBridge, token: str = "", hosts: Iterable[str] = ()) -> Flask:
-    """Return the application of `/mcp`, without sessions; `BadOption` if the token cannot be sent.
+    """Return the application that hands requests for `/mcp` on to the protocol's.
 
-    Without a `token` it answers at addresses, `localhost`, names without a dot, and `hosts`.
+    Without a `token` it answers at addresses, `localhost`, names without a dot, and `hosts`. It
+    keeps no sessions, so that none has to expire: each request is one of its own. Raises
+    `BadOption` if no client can send the token.
     """
     app = Flask("agentgyms.adapters.mcp_http", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES

@@ -58,7 +58,10 @@ def parse_action(reply: str) -> str:
 
 
 def tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
-    """Return the tools of an environment, made once; `AgentGymsError` if it cannot be made."""
+    """Return an environment's tools, having made it once, so that errors show at once.
+
+    Raises `AgentGymsError` if the environment cannot be made.
+    """
     env = make_text_env(env_id, **kwargs)
     found = cast(TextEnv, env.unwrapped).tools
     env.close()

@@ -3,8 +3,8 @@
     register("ALFWorld", split="train")  # the environment `alfworld`, in the process of the workers
 
 A row's `seed`, and `task_id` if it has one, decide the episode, so the trajectories of a row start
-in one state. What fails on the way, and an episode that was not rated, raises: it never becomes a
-reward of 0.
+in one state. A failure on the way, and an episode that was not rated, is an exception: it never
+becomes a reward of 0.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ except ModuleNotFoundError as e:
 class TextEnvironment(BaseTextEnv):  # type: ignore[misc]
     """An environment with the methods that SkyRL calls; `AgentGymsError` if it cannot be made.
 
-    `extras` has the row's other columns, and SkyRL's `max_turns`, behind which it is done. Raises
-    `BadOption` if the row has no seed.
+    `extras` has the row's other columns, and SkyRL's `max_turns`, after which the episode is over.
+    `env_config` is not used. Raises `BadOption` if the row has no seed: its trajectories would
+    start apart.
     """
 
     def __init__(
@@ -48,7 +49,10 @@ class TextEnvironment(BaseTextEnv):  # type: ignore[misc]
         self._episode = ChatEpisode(make_text_env(env_id, **kwargs), sees=False)
 
     def init(self, prompt: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """Start; return prompt and first text; `UnknownTask`, or `BadOption` for pictures."""
+        """Start the episode and return the row's prompt with the text that the model reads first.
+
+        Raises `UnknownTask` if the split has no such task, `BadOption` if it shows pictures.
+        """
         self._episode.reset(self._seed, self._task_id)
         self.turns = 0
         return [*prompt, chat_message(self._episode.text)], {}
@@ -76,10 +80,10 @@ class TextEnvironment(BaseTextEnv):  # type: ignore[misc]
 
 
 def register(env_id: str, name: str | None = None, **kwargs: Any) -> str:
-    """Register an environment with SkyRL and return its name there; `BadOption` if there is none.
+    """Register an environment with SkyRL and return its name there.
 
-    `name` None takes that of the id in lower case, such as `alfworld`; `kwargs` are arguments of
-    `gymnasium.make`, such as `split` and `url`.
+    `name` None takes that of the id in lower case, such as `alfworld`. `kwargs` are arguments of
+    `gymnasium.make`, such as `split` and `url`. Raises `BadOption` if there is no such environment.
     """
     known = full_id(env_id)
     name = name or short_name(known).lower()

@@ -92,7 +92,10 @@ class TextArenaEnv(TextEnv):
         return TaskSet(self.split, seats)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Start the game; an opponent who begins moves, or raises `EnvUnavailable`."""
+        """Start the game; an opponent who begins moves.
+
+        Raises `EnvUnavailable` if a model does not answer.
+        """
         self._seed = int(rng.integers(2**31))
         self._set(task, [])
         self._answer(drawn(self._seed, (), 0))
@@ -103,7 +106,10 @@ class TextArenaEnv(TextEnv):
         return self._goal_of(self._own)
 
     def act(self, action: str) -> Outcome:
-        """Move, then a model; `EnvUnavailable`, the state unchanged, if it does not answer."""
+        """Make a move; then a model makes those that follow.
+
+        Raises `EnvUnavailable` if it does not answer. The state is then unchanged.
+        """
         before = [*self._moves]
         try:
             reason = self._move(action, self.chance())

@@ -1,4 +1,8 @@
-"""A game of TextArena in progress; each move seeds Python's and numpy's global generators anew."""
+"""A game of TextArena in progress: one of its environments, with chance and keys of our own.
+
+TextArena's games draw from Python's and numpy's global generators. Here every move has its own
+random number, from which both are seeded; afterwards they are as before.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +43,9 @@ class Broken(Exception):
 
 
 class Table:
-    """A game in progress; `BadOption` if there is none, it cannot start, or has more players.
+    """A game in progress; `players` None takes the fewest that the game has, one or two.
 
-    `players` None takes the fewest that the game has, one or two.
+    Raises `BadOption` if there is no such game, it cannot be started here, or it has more players.
     """
 
     def __init__(self, game: str, seed: int, players: int | None = None) -> None:
@@ -92,9 +96,10 @@ class Table:
         return "\n".join(lines)
 
     def move(self, text: str, number: float) -> str:
-        """Move, with draws by `number` in [0, 1); return why the move is invalid, else "".
+        """Make the next player's move; return why it is invalid, "" if it is valid.
 
-        Raises `Broken` if the game raised an exception; its state is undefined now.
+        `number` in [0, 1) decides what is drawn in it. Raises `Broken` if the game raised an
+        exception; its state is undefined then.
         """
         state, seat = self._env.state, self.seat
         errors, unread = getattr(state, "error_count", 0), len(state.observations[seat])

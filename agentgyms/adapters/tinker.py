@@ -2,8 +2,8 @@
 
     TextDatasetBuilder(env_id="ALFWorld", kwargs={"split": "train"}, model_name="Qwen/Qwen3-8B")
 
-A group plays one seed, so its trajectories start in one state. What fails on the way, and an
-episode that was not rated, raises: it never becomes a reward of 0.
+A group plays one seed, so its trajectories start in one state. A failure on the way, and an
+episode that was not rated, is an exception: it never becomes a reward of 0.
 """
 
 from __future__ import annotations
@@ -50,13 +50,19 @@ class TextEnvironment(MessageEnv):  # type: ignore[misc]
         self._messages: list[Message] = [{"role": "system", "content": instructions}]
 
     async def initial_observation(self) -> list[Message]:
-        """Start and return the conversation; `UnknownTask`, or `BadOption` for pictures."""
+        """Start the episode and return the conversation so far.
+
+        Raises `UnknownTask` if the split has no such task, `BadOption` if it shows pictures.
+        """
         await asyncio.to_thread(self._episode.reset, self._seed, self._task_id)
         self._messages.append({"role": "user", "content": self._episode.text})
         return list(self._messages)
 
     async def step(self, message: Message) -> MessageStepResult:
-        """Take a turn by an answer without thoughts; `EnvUnavailable` if it was not rated."""
+        """Take a turn by an answer; the model's thoughts are no part of the action.
+
+        Raises `EnvUnavailable` if the turn was not rated.
+        """
         await asyncio.to_thread(self._episode.say, get_text_content(message))
         self._messages += [message, {"role": "user", "content": self._episode.text}]
         return MessageStepResult(
@@ -140,7 +146,7 @@ class TextDatasetBuilder(RLDatasetBuilder):  # type: ignore[misc]
     settings: dict[str, Any] = chz.field(default_factory=dict)
 
     async def __call__(self) -> tuple[RLDataset, RLDataset | None]:
-        """Return the dataset for training, none for tests; `BadOption` without the environment."""
+        """Return the training dataset, and None for tests; `BadOption` if `env_id` is unknown."""
         return _Seeds(self, full_id(self.env_id)), None
 
 

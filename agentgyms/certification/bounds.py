@@ -91,7 +91,7 @@ def _expert_of(choose: Callable[[], str], _: tuple[str, ...]) -> dict[str, float
 
 
 def _exact_figures(subject: Subject, policy: _Play) -> tuple[dict[str, float], float]:
-    """Return a policy's mean exact figures and the optimum; `NotRun` without known transitions."""
+    """Return a policy's mean exact figures and the optimum; raise `NotRun` if they are unknown."""
     world: Any = subject.world
     expert_in = getattr(world, "expert_in", None)
     if expert_in is None or not is_exact(world):

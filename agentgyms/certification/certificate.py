@@ -22,7 +22,7 @@ PAGE, JSON = "certificate.md", "certificate.json"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What was examined, JSON-plain in `facts`, and the verdict of each check, in order."""
+    """The facts of an examination, JSON-plain, and the verdicts in the order of the checks."""
 
     facts: Mapping[str, Any]
     verdicts: Mapping[str, Verdict]

@@ -35,8 +35,9 @@ def certify(
         learning: Episodes that the learner plays of each of its tasks; 0 leaves it out.
         on_verdict: Called with each check's name and verdict as soon as it is there.
 
-    Raises `BadOption` for a number out of range or no agentgyms environment, and `EnvUnavailable`
-    or `DataError` where a server, model or data set is missing.
+    Raises:
+        BadOption: A number is out of range, or the environment is none for language agents.
+        EnvUnavailable, DataError: A server, model or data set is missing: no verdict.
     """
     for name, value, least in (("tasks", tasks, 1), ("seed", seed, 0), ("learning", learning, 0)):
         if value < least:

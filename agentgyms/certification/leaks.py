@@ -1,7 +1,9 @@
-"""Whether the first observation gives away the oracle's facts, a free answer or a listed action.
+"""Whether what the agent sees when an episode begins gives the answer away.
 
-Words are there by chance and by rule, too: the answer is compared with other tasks' answers, the
-listed action with the others of its list. Images are not read.
+The first observation may hold what only the oracle should know, the expert's last answer in free
+words, or its first action where actions are listed. Words are there by chance and by rule, too. So
+the answer is compared with other tasks' answers, the listed action with the others of its list.
+Images are not read.
 """
 
 from __future__ import annotations
@@ -144,7 +146,10 @@ def _answers_seen(
 
 
 def _named(episode: Episode) -> tuple[float, float] | None:
-    """Return whether the observation names the expert's listed action, and how often its rivals."""
+    """Return whether the first observation names the expert's listed action, and its rivals.
+
+    An action is named if the words that not all listed ones share are in the observation.
+    """
     seen, action = episode.states[0], episode.actions[0]
     listed = [a for a in seen.info["admissible_actions"] if not PLACEHOLDER.search(a)]
     rivals = [a for a in listed if a != action]

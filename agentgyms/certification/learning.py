@@ -4,8 +4,8 @@ The learner has a table: the value of each action in each state (Q-learning, Wat
 size 1/2, episodes taken in from their ends). States are told apart by `state_key`, so this asks
 whether rewards tell good actions from bad ones, not whether observations suffice to find them. It
 begins with chance. Where chance meets less success, it begins with a clone of the expert that errs
-as often as it may while success is met in two of three tasks. It is measured by success: so a
-reward that teaches something else fails.
+as often as it may while success is met in two of three tasks. It learns from rewards, and is
+measured by success: so a reward that teaches something else fails.
 """
 
 from __future__ import annotations

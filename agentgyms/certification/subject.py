@@ -147,7 +147,7 @@ class Subject:
         return dict(counts.most_common())
 
     def actions_in(self, seen: Seen, known: Sequence[str]) -> list[str]:
-        """Return listed actions and `known` ones of listed forms; all `known` where none is."""
+        """Return listed actions and `known` ones of listed forms; all `known` if none is listed."""
         listed = seen.info["admissible_actions"]
         forms = [form for form in listed if PLACEHOLDER.search(form)]
         found = [action for action in listed if action not in forms]

@@ -20,7 +20,10 @@ Status = Literal["passed", "failed", "not run"]
 
 
 class Verdict(NamedTuple):
-    """The verdict of one check in words, with figures, JSON-plain; `advice` is "" if it passed."""
+    """The verdict of one check: its finding, expectation and advice in words, and its figures.
+
+    `advice` is "" if the check passed. `figures` are JSON-plain.
+    """
 
     status: Status
     found: str

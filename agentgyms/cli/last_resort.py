@@ -29,7 +29,11 @@ _KEPT: Final = 20
 
 
 def run(program: str, command: Callable[[], None]) -> None:
-    """Run a program and exit with its status; an unexpected error is one line and a log's path."""
+    """Call a program's command and end the process with its status.
+
+    An error that it does not handle is one line, with the path of a log that has the traceback. A
+    standard output that was not written as a whole is an error after all else is done.
+    """
     with streams.guarded() as found:
         status: int | str | None = 0
         try:

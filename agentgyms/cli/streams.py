@@ -70,7 +70,11 @@ class Streams:
 
 @contextmanager
 def guarded() -> Iterator[Streams]:
-    """Keep failures of standard streams from a command; closed ones become the null device."""
+    """Keep failures of the standard streams away from a command; for a `with` block.
+
+    Descriptors 0 to 2 that are closed become the null device, or the first file that a command
+    opens would take their number, and messages would be written into it.
+    """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -40,7 +40,11 @@ def with_defaults(env_class: type[Any], given: Mapping[str, Any]) -> dict[str, A
 
 
 def meanings(env_class: type[Any]) -> dict[str, str]:
-    """Return the meanings of arguments by name, from `Args:` and tables in classes' docstrings."""
+    """Return the meaning of each argument of an environment class in words, by its name.
+
+    Read from the docstrings of the class and its ancestors: a section `Args:`, or a table whose
+    first column is `argument` and whose last one is the meaning.
+    """
     found: dict[str, str] = {}
     for ancestor in reversed(inspect.getmro(env_class)):
         text = inspect.cleandoc(vars(ancestor).get("__doc__") or "")
@@ -58,7 +62,8 @@ def meanings(env_class: type[Any]) -> dict[str, str]:
 def private_names(maker: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[str]:
     """Return the arguments that only the user may give, not a file that may come from anyone.
 
-    They name addresses, files and programs; values equal to the default are harmless.
+    They say where an environment connects, which files it reads and which programs it runs. Values
+    equal to the default are harmless.
     """
     usual = defaults(maker) if inspect.isclass(maker) else {}
     is_private = getattr(maker, "is_private", lambda name, value: False)  # noqa: ARG005
@@ -80,7 +85,7 @@ def check_limits(limits: Mapping[str, float], given: Mapping[str, Any]) -> None:
 
 
 def refusal(env_id: str, make: Callable[..., Any], given: Iterable[str]) -> str:
-    """Return what is wrong with arguments' names, with the nearest name; "" if all are taken."""
+    """Return what is wrong with arguments' names, with the nearest name; "" if all can be taken."""
     # A class passes what it does not name itself on to the next `__init__` of its ancestors.
     makers = inspect.getmro(make) if inspect.isclass(make) else (make,)
     known: set[str] = set()
@@ -114,7 +119,7 @@ def check_oracle(oracle: Any) -> bool:
 
 
 def check_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return reset options; raise `BadOption` for a key but `task_id` and `chance` (`redraw`)."""
+    """Return reset options; raise `BadOption` for a key other than `task_id` and `chance`."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):

@@ -1,4 +1,4 @@
-"""`TextEnv`: seeds, turns, limits, keys, `info`, snapshots and forks around a `World`'s methods."""
+"""The contract: a `World`, to which `TextEnv` adds seeds, limits, `info`, snapshots and forks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     A subclass sets `default_max_turns` and `splits`, and writes `load_tasks`, `begin` and `act`. It
     may write `goal`, `save` and `load` (exact snapshots), `expert_actions`, `draw`, `warm`,
     `close`. The episode is a function of the task, the generator given to `begin`, and the actions.
-    Arguments are keyword-only, for `fork`.
+    Arguments are keyword-only, so that `fork` can make the same environment again.
 
     Args:
         split: Which tasks are drawn.
@@ -54,7 +54,8 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
 
     Raises:
         UnknownSplit: The environment has no such split.
-        BadOption: `max_turns`, `oracle` or `render_mode` has a wrong value.
+        BadOption: `max_turns` is not a positive integer, `oracle` is not a boolean, or the render
+            mode is unknown.
         TypeError: The class lacks one of the three methods.
     """
 
@@ -118,7 +119,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
 
     @property
     def tasks(self) -> TaskSet:
-        """The tasks of the split; iterating yields their ids. `BadOption` if there is none."""
+        """The tasks of the split; iterating yields ids. `BadOption` if the split has no task."""
         if self._tasks is None:
             with time_limit(self.work_limit_s):
                 tasks = self._load_tasks()
@@ -151,7 +152,8 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         """Start an episode, a function of (split, seed, options) alone.
 
         Args:
-            seed: Non-negative seed of episode and `np_random`; None draws one from `np_random`.
+            seed: Seed of the episode and of `np_random`, not negative; None draws one from
+                `np_random`.
             options: `{"task_id": ...}` picks the task, else the seed does.
 
         Raises:
@@ -248,7 +250,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         return twin
 
     def share_state(self) -> SharedState:
-        """Return the state for `take_state` in this process, until a reset, step or restore."""
+        """Return the state for `take_state` in this process; a reset, step or restore ends it."""
         if self._episode is None:
             raise ResetNeeded("share_state was called before the first reset: call reset() first")
         saved, lent = self.save(), self.lend()

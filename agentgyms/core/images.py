@@ -68,8 +68,8 @@ def encode_png(image: Image) -> bytes:
 def decode_png(png: bytes) -> Image:
     """Return the image in a PNG, shape [H, W, 3], losslessly.
 
-    Raises `BadRequest` for a damaged, animated or interlaced one, one that is not 8-bit RGB, and
-    one of more than `MAX_PIXELS` pixels.
+    Raises `BadRequest` for bytes that are no PNG, for a damaged, animated or interlaced one, one
+    that is not 8-bit RGB, and one of more than `MAX_PIXELS` pixels.
     """
     width, height, rows = _check(png)
     # each row is one filter byte and 3 bytes a pixel

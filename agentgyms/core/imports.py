@@ -44,7 +44,8 @@ PACKAGES: Final = {
 def lazy_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a `__getattr__` for `package`, which imports its public names when they are used.
 
-    `names` has each module's names, separated by spaces; a module's own name stands for itself.
+    `names` has each module's names, separated by spaces; a module's own name stands for itself. So
+    importing the package costs nothing, and only users of a name need its dependencies.
     """
     modules = {name: module for module, text in names.items() for name in text.split()}
 
@@ -60,8 +61,8 @@ def lazy_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
 def import_named(module: str) -> Any:
     """Import and return a module that the user named, also one of the current folder.
 
-    The folder joins `sys.path` at its end, so it never hides an installed module. Names in files
-    from others must not be passed here.
+    The folder joins `sys.path` at its end, and only for a module that exists nowhere else, so it
+    never hides an installed module. Names in files from others must not be passed here.
     """
     top = module.partition(".")[0]
     if top.isidentifier() and top not in sys.modules and find_spec(top) is None:

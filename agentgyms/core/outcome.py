@@ -57,7 +57,7 @@ class TurnInfo(TypedDict, total=False):
         admissible_actions: Actions that are legal now; empty if they cannot be listed.
         admissible_complete: No other action is legal; false for open language.
         action_key: Canonical form of the action just taken; empty after a reset.
-        feedback: The result of the action, a `Feedback`; `ok` after a reset.
+        feedback: The effect of the action, a value of `Feedback`; `ok` after a reset.
         feedback_text: The reason in one line.
         progress: Share of the task's subgoals reached; nan (null in JSON) if unknown.
         score: The benchmark's score of the episode so far; nan (null in JSON) if unrated.
@@ -142,7 +142,7 @@ class Outcome(NamedTuple):
 def make_info(
     outcome: Outcome, observation: Observation, task: Task, *, split: str, goal: str, turn: int
 ) -> dict[str, Any]:
-    """Return the `info` of a turn without `oracle`; an outcome's own goal precedes `goal`."""
+    """Return the `info` of a turn, without `oracle`; `goal` counts if the outcome has none."""
     return {
         "task_id": task.task_id,
         "split": split,
@@ -175,7 +175,7 @@ def known(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def cut_action(action: str) -> str:
-    """Return the action, cut to one character more than `MAX_ACTION`: it is still too long."""
+    """Return the action, cut to `MAX_ACTION` + 1 characters, so that it is seen to be too long."""
     return str(action)[: MAX_ACTION + 1]
 
 

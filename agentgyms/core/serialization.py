@@ -1,4 +1,8 @@
-"""Observations and infos as strict JSON: nan is null, an image is `{"png": "<base64>"}`."""
+"""Encodes observations and infos as strict JSON, for messages, recordings and snapshots.
+
+JSON has no nan, so nan becomes null in the numeric fields, which are known by name. A text is a
+string, an image an object with one key, `{"png": "<base64>"}`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ Raises `ValueError` for nan and the infinities; `encode_info` replaces them in i
 
 
 def loads(text: str | bytes, what: str = "message") -> Any:
-    """Return a JSON text's value; `BadRequest`, in which `what` names it, if it is not strict."""
+    """Return the value of a JSON text; raise `BadRequest`, about `what`, if it is not strict."""
     try:
         if isinstance(text, bytes):
             text = text.decode(json.detect_encoding(text), "surrogatepass")
@@ -44,7 +48,7 @@ def encode_number(value: float) -> float | None:
 
 
 def decode_number(value: Any) -> float:
-    """Return the number that `encode_number` encoded; None is nan, else `BadRequest`."""
+    """Return the number that `encode_number` encoded, None as nan; else raise `BadRequest`."""
     if value is None:
         return math.nan
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -108,7 +112,7 @@ def decode_atoms(encoded: Mapping[Any, Any], what: str) -> dict[str, bool | floa
 
 
 def encode_observation(observation: Any) -> Any:
-    """Return an observation as JSON, a string, or texts and images by name; else `TypeError`."""
+    """Return an observation (a text, or texts and images) as JSON; raise `TypeError` for others."""
     if isinstance(observation, str):
         return observation
     if not isinstance(observation, Mapping) or not observation:

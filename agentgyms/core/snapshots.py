@@ -87,7 +87,7 @@ def pack(
 
 
 def unpack(snapshot: bytes, kind: Mapping[str, Any] | None) -> Saved:
-    """Return a snapshot's content; raise `BadSnapshot` unless it is of `kind` (None: of any)."""
+    """Return the content of a snapshot of `kind` (None: of any); raise `BadSnapshot` for others."""
     fields = _read(snapshot)
     if kind is not None and fields.get("kind") != json.loads(to_json(kind)):
         raise BadSnapshot(f"the snapshot is of {fields.get('kind')}, but this is {dict(kind)}")
@@ -131,7 +131,7 @@ def _check_agreement(episode: Episode) -> None:
 
 
 def as_text(snapshot: bytes) -> str:
-    """Return a snapshot, in any Unicode encoding, as text; raise `BadSnapshot` if it is none."""
+    """Return a snapshot in any Unicode encoding as text; raise `BadSnapshot` for other bytes."""
     _read(snapshot)
     # surrogatepass: an action may hold lone surrogates
     return bytes(snapshot).decode(json.detect_encoding(snapshot), "surrogatepass")

@@ -1,7 +1,8 @@
 """`UnicodeText`: the space of any Python string up to a length.
 
-Gymnasium's `spaces.Text` rejects blanks and newlines, and in the default `AsyncVectorEnv` always
-returns the first texts. This space registers shared-memory handlers that return the current ones.
+Gymnasium's `spaces.Text` takes characters of a charset, so it rejects blanks and newlines. In the
+default `AsyncVectorEnv` it always returns the texts that there were when the vector was made. This
+space checks only the length, and registers shared-memory handlers that return the current texts.
 """
 
 from __future__ import annotations
@@ -67,9 +68,10 @@ class UnicodeText(Space[str]):
 class _SharedTexts(tuple[str, ...]):
     """The texts in shared memory, decoded on each access.
 
-    `AsyncVectorEnv` reads the memory once, and later returns deep copies of this object, or itself:
-    so it reads the memory whenever it is copied or read. It is a tuple because the batched space
-    needs one; only `%` uses the tuple's items.
+    `AsyncVectorEnv` reads the memory once, at construction. Later it returns deep copies of this
+    object, or with `copy=False` the object itself. So this object reads the memory whenever it is
+    copied or read. It is a tuple because the batched space needs one; only the operator `%` uses
+    the tuple's items.
     """
 
     _lengths: Any

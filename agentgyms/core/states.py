@@ -117,7 +117,10 @@ class Copyable:
         raise NotImplementedError
 
     def chance(self) -> float:
-        """Return the turn's number in [0, 1): a function of seed, turn and last `redraw`."""
+        """Return this turn's random number in [0, 1), for `act` of a stochastic world.
+
+        It is a function of the episode's seed, the number of the turn, and the last `redraw`.
+        """
         return self._chance
 
     def redraw(self, number: int) -> None:
@@ -159,7 +162,10 @@ def kind_of(world: World) -> dict[str, Any]:
 
 
 def take_engine(world: World, engine: EngineState) -> None:
-    """Take over another's engine; `Mismatch` if it does not load as saved, or as `load_engine`."""
+    """Make a world take over the state of another's engine.
+
+    Raises `Mismatch` if it does not load what it saves, and the errors of `load_engine`.
+    """
     if engine.lent is not None:
         world.copy_engine(engine.lent)
     else:
@@ -168,7 +174,7 @@ def take_engine(world: World, engine: EngineState) -> None:
 
 
 def load_engine(world: World, task: Task, saved: Any) -> None:
-    """Make a world load its engine's state; `BadSnapshot` if it cannot, or has no `load`."""
+    """Make a world load its engine's state; raise `BadSnapshot` if it cannot, or has no `load`."""
     if not is_loadable(world):
         raise BadSnapshot(
             f"the snapshot holds the state of an engine, and {type(world).__name__} has no load"

@@ -13,9 +13,11 @@ from agentgyms.core.errors import UnknownSplit, UnknownTask
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task of a benchmark, by the benchmark's own id where it has one.
+    """One task of a benchmark.
 
-    `family` is the kind of task, a column of the papers' tables, such as `heat`.
+    Attributes:
+        task_id: The benchmark's own id where it has one.
+        family: Kind of task; a column of the papers' tables, such as `heat`.
     """
 
     task_id: str

@@ -96,7 +96,8 @@ def disable() -> None:
 def set_up(service: str) -> None:
     """Send a program's spans to the exporter that `AGENTGYMS_TRACES` names; without it, do nothing.
 
-    `OTEL_SERVICE_NAME` overrides `service`. Raises `BadOption` without the exporter or the SDK.
+    `service` is the program's name, unless `OTEL_SERVICE_NAME` is set. Raises `BadOption` if there
+    is no such exporter, or OpenTelemetry's SDK is not installed.
     """
     wanted = os.environ.get(VARIABLE, "")
     if not wanted or _tracer is not None:
@@ -136,7 +137,8 @@ def span(
 ) -> AbstractContextManager[Span]:
     """Return a span as a context, the parent of those opened in it; it records an exception.
 
-    Attributes that are None are left out. A request's headers in `carrier` may name the parent.
+    Attributes that are None, nan or infinite are left out. `carrier` has headers of a request that
+    may name the parent.
     """
     if _tracer is None:
         return nullcontext(_NO_SPAN)
@@ -194,7 +196,8 @@ def chat(
 ) -> AbstractContextManager[Span]:
     """Return the span of a model's answer; with the address of a server it is a client's.
 
-    `provider` is the protocol or library that answers, such as `openai`.
+    `provider` is the protocol or library that answers, such as `openai`. `sampling` is an object
+    with `temperature`, `top_p` and `max_tokens`. An empty `url` stands for a model in this process.
     """
     if _tracer is None:
         return nullcontext(_NO_SPAN)

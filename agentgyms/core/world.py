@@ -94,12 +94,12 @@ class WorldDefaults:
     def save(self) -> Any:
         """Return the engine's state as JSON-plain values, for `load`; None if there is no `load`.
 
-        Then snapshots are restored by playing the actions again.
+        Without `load`, snapshots are restored by playing the actions again.
         """
         return None
 
     def lend(self) -> Any:
-        """Return what `copy_engine` in this process copies, or None; turns may change it."""
+        """Return what `copy_engine` in this process copies, or None; the next turn may alter it."""
         return None
 
     def copy_engine(self, lent: Any) -> None:

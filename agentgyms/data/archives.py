@@ -39,10 +39,12 @@ _ALWAYS_UNPACKED: Final = 1 << 26
 def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
     """Yield new name and content of every file that `keep` selects, in any order.
 
-    `path` is a folder, a .zip or a .tar; `keep` maps a name, with slashes, to a new relative one,
-    or to None. Links in a folder are followed, those in an archive skipped, as are `__MACOSX` and
-    `._*`. Raises `DataMissing` without `path`, `DataCorrupt` if it is neither, damaged, encrypted,
-    has a file twice, or `keep` returned an unsafe name.
+    `path` is a folder, a .zip or a .tar with any compression. `keep` maps a file's name, with
+    slashes, to its new relative name, or to None to skip it. Links in a folder are followed. Links
+    and devices in an archive are skipped, and so are macOS's own files, `__MACOSX` and `._*`.
+
+    Raises `DataMissing` if `path` does not exist. Raises `DataCorrupt` if it is no folder or
+    archive, is damaged or encrypted, has a file twice, or `keep` returned an unsafe name.
     """
     with _report_damage(path):
         for name, chunks in _files(path, keep):

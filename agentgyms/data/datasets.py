@@ -1,4 +1,8 @@
-"""Data sets: folders below `home()` with files and a manifest of the size and sha256 of each."""
+"""Data sets of benchmarks: finds, downloads, imports and verifies them.
+
+Nothing is downloaded without a command. A data set is a folder below `home()` with its files and a
+manifest with the size and sha256 of each.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +47,10 @@ _MAX_LISTED: Final = 5
 class DataSet:
     """The description of a data set.
 
-    `keep` maps a file's name to its imported name, or to None to skip it; `describe` maps imported
-    name and content to an item or None, and raises ValueError for damage. Or `build` writes the
-    data set of a folder or archive to a folder, with or without progress bars, and returns its
-    manifest.
+    `keep` maps a file's name in a folder or archive to its imported name, or to None to skip it.
+    `describe` maps imported name and content to an item or None, and raises ValueError for damage.
+    Or `build` writes the data set of a folder or archive to a folder, with or without progress
+    bars, and returns its manifest.
     """
 
     name: str
@@ -78,7 +82,7 @@ class Status:
 
 
 def home() -> Path:
-    """Return the folder of all data sets; raise `BadOption` if `AGENTGYMS_DATA` names a file."""
+    """Return `AGENTGYMS_DATA`, else the user's cache folder; `BadOption` if it names a file."""
     chosen = os.environ.get("AGENTGYMS_DATA")
     if not chosen:
         return Path(platformdirs.user_cache_dir("agentgyms"))
@@ -250,7 +254,7 @@ def _status(known: DataSet) -> Status:
 
 
 def verify(name: str, *, progress: bool = True) -> Status:
-    """Check a data set's checksums; raise `DataMissing`, or `DataCorrupt` with the first few."""
+    """Check every checksum; raise `DataMissing`, or `DataCorrupt` with a few of the bad files."""
     folder = find(name)
     files = read_manifest(folder)["files"]
     bad = []

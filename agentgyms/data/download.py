@@ -30,13 +30,14 @@ def download(
 ) -> Path:
     """Bring the file at `url` to `target`, which appears only when it is whole.
 
-    A target with the checksum is returned at once. A later call, or the next attempt, requests only
-    the rest of what `<target>.part` keeps. The pause `pause_s` is doubled after each attempt.
+    A target that has the checksum is returned at once. The part received is kept in
+    `<target>.part`; a later call, or the next attempt after a cut connection, requests the rest
+    only. The pause of `pause_s` before the second attempt is doubled before each further one.
     `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed.
 
     Raises `BadOption` if `url` is no http or https address, `DataMissing` if the server does not
-    give the file. Raises `DataCorrupt`, and keeps nothing, if its size in bytes or checksum is
-    another.
+    give the file. Raises `DataCorrupt`, and keeps nothing, if the file has another size in bytes or
+    another checksum.
     """
     url = _checked(url)
     if target.exists() and sha256 is not None and digest_file(target) == sha256:

@@ -22,7 +22,10 @@ _REMOVED: Final = "-removed-"
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[Path]:
-    """Lock a folder, made if missing; raise `EnvUnavailable` if another process holds it."""
+    """Lock a folder, made if missing, until the `with` block or the process ends.
+
+    Raises `EnvUnavailable` if another process holds the lock.
+    """
     busy = EnvUnavailable(f"another process works in {folder}: wait until it is done")
     # The previous owner may remove the folder between any two of these calls.
     try:
@@ -88,8 +91,9 @@ _NOT_HERE: Final = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 def replace_folder(work: Path, target: Path) -> None:
     """Move the folder `new` in the locked folder `work`, beside the target, to the target.
 
-    An older target is exchanged by one system call, or else moved away first: `recover_folder`
-    undoes what an interruption leaves. The rest of `work` can be deleted.
+    One system call exchanges it with an older target. On systems without that call, the older one
+    is moved away first, and `recover_folder` undoes what an interruption leaves. The rest of `work`
+    can be deleted.
     """
     ready, old = work / "ready", work / "old"
     (work / "new").rename(ready)  # "ready" may be the older one

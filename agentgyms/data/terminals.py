@@ -1,4 +1,4 @@
-"""What terminals can show: signs of their encoding, colours if wanted, bars that move."""
+"""The abilities of terminals: signs of their encoding, colours if wanted, bars that move."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 
 def set_up() -> bool | None:
-    """Replace signs that an encoding lacks by `?`; return False for no colours, else None."""
+    """Show `?` for unknown signs; return False for no colours, None to let each stream decide."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # not of a test, or closed by the caller
             stream.reconfigure(errors="replace")

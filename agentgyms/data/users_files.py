@@ -1,4 +1,8 @@
-"""Reads users' files: UTF-8 with or without a mark, any line ends, folders with links or litter."""
+"""Reads users' files; every reader goes through here, so that all of them take the same files.
+
+Texts are UTF-8 with or without a byte order mark, and their lines end with LF, CRLF or CR. Folders
+may have links in them, and macOS's own files.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +144,10 @@ def is_litter(name: str) -> bool:
 
 
 def files_below(root: Path) -> Iterator[Path]:
-    """Yield a folder's files by name, behind links too (a circle once), but not macOS's own."""
+    """Yield the files below a folder in the order of their names, behind linked folders too.
+
+    A folder that is linked from within itself is entered once. macOS's own files are left out.
+    """
     yield from _files_below(root, frozenset())
 
 

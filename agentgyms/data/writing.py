@@ -22,7 +22,7 @@ _CHUNK: Final = 1 << 16
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that replaces `path`, also a link, at once when the `with` block ends."""
+    """Open a file that replaces `path`, also a link, whole and at once when the block ends."""
     partial = path.with_name(f"{path.name}{PARTIAL}")
     partial.unlink(missing_ok=True)  # a link that somebody left there is not followed
     try:
@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_named(path: Path) -> Iterator[IO[bytes]]:
-    """Replace a user's file: a link is followed, the mode stays, a device is written as it is."""
+    """Open a user's file as `replacing`; follow links, keep the mode, write devices as they are."""
     if str(path).startswith(_STREAMS) or (path.exists() and not path.is_file()):
         with path.open("wb") as stream:
             yield stream
@@ -80,7 +80,7 @@ def flush(path: Path) -> None:
 
 
 class AppendedFile:
-    """A file that grows by whole texts, of several processes too; `OSError`s name the file."""
+    """A file to which several processes append whole texts; every `OSError` names the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -110,8 +110,8 @@ class AppendedFile:
     def mend(self, is_whole: Callable[[bytes], bool], is_head: Callable[[bytes], bool]) -> int:
         """Take away what an interruption has left at the end, and return its number of bytes.
 
-        That is a last line without a newline that is not `is_whole`; a whole one gets its newline.
-        Then it is a last line that `is_head` of lines that are not there.
+        A last line without a newline is removed; if it `is_whole`, it gets its newline instead.
+        Then a last line is removed that announces further lines (`is_head`), which are missing.
         """
         with self._locked():
             size = self._size()

@@ -33,7 +33,10 @@ class Transition(NamedTuple):
 
 @runtime_checkable
 class Dynamics(Protocol):
-    """An environment that knows its transitions; a cut by `max_turns` gives no success, score 0."""
+    """An environment that knows all transitions from each of its states.
+
+    An episode that is cut off by `max_turns` ends without success and with score 0.
+    """
 
     max_turns: int
 

@@ -1,7 +1,7 @@
 """Enumerated environments: all states that an episode can reach, as arrays, and their values.
 
 Letters: S states, A actions of the state that has most, B transitions of the action that has most,
-H turns left at the beginning. Rows are padded; `legal` says which actions there are.
+H turns left where the enumeration began. Rows are padded; `legal` says which actions there are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Values:
 
     Attributes:
         value: The expected return from a state on. Shape [H + 1, S]; 0 in the last row.
-        action_value: The same of an action, then the policy. Shape [H, S, A]; nan for no action.
+        action_value: The expected return of an action, then of the policy. Shape [H, S, A]; nan
+            where a state has no such action.
         policy: The probabilities of the actions. Shape [H, S, A].
     """
 
@@ -75,8 +76,8 @@ class Model:
     def optimal(self, reward: Reward = "environment", gamma: float = 1.0) -> Values:
         """Return the best policy and its values.
 
-        Among equally good actions it takes the one that ends the episode in fewer turns on average,
-        then the first.
+        Among equally good actions the policy takes the one that ends the episode in fewer turns on
+        average, then the first.
 
         Args:
             reward: `environment`, its own; `success`, 1 for a solved task; `score`, the score.
@@ -119,7 +120,7 @@ class Model:
         return Values(value, action_value, probabilities)
 
     def visits(self, policy: Policy) -> Floats:
-        """Return each state's probability after t turns, [H, S]; what has ended is nowhere."""
+        """Return the probability of each state after t turns, [H, S]; what has ended is nowhere."""
         probabilities = self.table_of(policy)
         seen = np.zeros((self.horizon, len(self.states)))
         seen[:1, 0] = 1.0
@@ -131,12 +132,12 @@ class Model:
     def gradient(
         self, policy: Policy, reward: Reward = "environment", gamma: float = 1.0
     ) -> Floats:
-        """Return the expected return's gradient in the logits of a softmax policy, [H, S, A].
+        """Return the gradient of the expected return in the logits of a softmax policy, [H, S, A].
 
         dJ / dlogit(t, s, a) = gamma^t d_t(s) pi(a|s) A_t(s, a), with d_t the `visits`; 0 for
-        actions that a state lacks. For logits that do not depend on the turn, sum over t; for other
-        parameters, multiply by d log pi. Reference: Sutton et al. 2000, Policy gradient methods,
-        theorem 1.
+        actions that a state does not have. For logits that do not depend on the turn, sum over t;
+        for other parameters, multiply by d log pi. Reference: Sutton et al. 2000, Policy gradient
+        methods, theorem 1.
         """
         values = self.evaluate(policy, reward, gamma)
         discount = gamma ** np.arange(self.horizon)
@@ -205,7 +206,8 @@ def enumerate_states(env: Any, max_states: int = 100_000) -> Model:
         max_states: The most states that are listed.
 
     Raises:
-        BadOption: The environment does not know its transitions, or more states can be reached.
+        BadOption: The environment does not know its transitions, such as one on a server, or more
+            states can be reached.
     """
     world = getattr(env, "unwrapped", env)
     if not is_exact(world):

@@ -120,7 +120,11 @@ def _file_of(path: str | Path | None) -> Path:
 def key_of(
     scope: Mapping[str, Any], messages: Sequence[Message], sampling: Sampling, seed: int
 ) -> str:
-    """Return a request's key, 64 hex characters; images are compared by their pixels."""
+    """Return the key of a request: 64 hex characters.
+
+    `scope` has the other things that answers depend on, JSON-plain. Images are compared by their
+    pixels, whatever their encoding.
+    """
     request = {
         "format": FORMAT,
         "scope": scope,

@@ -41,7 +41,7 @@ def base_url(url: str, names: SettingNames = SETTING_NAMES) -> str:
 
 
 def proxied(url: str) -> bool:
-    """Return whether proxies count: not for this machine. Raises `BadOption` for a wrong one."""
+    """Return whether proxies' variables count: not on this machine; `BadOption` if one is wrong."""
     local = is_loopback(url)
     if not local:
         check_proxies()
@@ -49,7 +49,7 @@ def proxied(url: str) -> bool:
 
 
 def scheme_mistake(error: httpx2.HTTPError) -> str:
-    """Return what is wrong if the server, which is asked, speaks the other scheme, else ""."""
+    """Return why an address has the wrong scheme, or ""; without a proxy, connect to find out."""
     url = error.request.url
     kinds = {
         "https": (httpx2.ConnectError, httpx2.ConnectTimeout),
@@ -77,7 +77,10 @@ def is_loopback(url: str) -> bool:
 
 
 def check_key(key: str | None, names: SettingNames = SETTING_NAMES) -> str:
-    """Return the stripped key, "" for None; `BadOption`, without it, if no header can have it."""
+    """Return the key without surrounding spaces, "" for None.
+
+    Raises `BadOption`, without the key in it, for characters that are invalid in a header.
+    """
     key = (key or "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise BadOption(

@@ -36,8 +36,9 @@ _ABOUT_IMAGES: Final = re.compile(
 class RequestRejected(Exception):
     """The server rejects the request permanently.
 
-    `message` may be long (`redact` shortens it). `parameter` is the field of the request, `code`
-    the error's code or type, `location` a redirect's target; each may be "".
+    `message` is the server's, on one line that may be long (`redact` shortens it). `parameter` is
+    the field of the request that it names, `code` the error's code or type, `location` the target
+    of a redirect; each may be "".
     """
 
     def __init__(
@@ -92,7 +93,7 @@ def optional_fields(sent: Mapping[str, Any]) -> list[str]:
 
 
 def rejected_field(refused: RequestRejected, sent: Mapping[str, Any]) -> str | None:
-    """Return the rejected field that may be omitted, or `max_tokens` if renamed, or None."""
+    """Return the field to omit, `max_tokens` if it must be `max_completion_tokens`, or None."""
     if refused.status not in (400, 422) or refused.too_long:
         return None
     if "max_tokens" in sent and "max_completion_tokens" in refused.message:
@@ -107,7 +108,7 @@ def rejected_field(refused: RequestRejected, sent: Mapping[str, Any]) -> str | N
 def advice(
     refused: RequestRejected, known: str, images: int = 0, names: SettingNames = SETTING_NAMES
 ) -> str:
-    """Return the remedy for a rejected request; `known`, or "", names the models of the server."""
+    """Return what the user can do about a rejection; `known` names the server's models, or ""."""
     if refused.location:
         return f"it redirects to {refused.location}: set {names.model}url to where it leads"
     if refused.code in _QUOTA_CODES or refused.status == 402:

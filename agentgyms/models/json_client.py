@@ -29,8 +29,9 @@ def exchange(
 ) -> tuple[int, str]:
     """Return status and text of the reply to a request that blocks; redirections are followed.
 
-    Proxies' variables are obeyed, except for servers on this machine. Raises `ServerUnavailable` if
-    it takes longer than `connect_s` to connect or stays silent for `timeout_s`.
+    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine.
+    Raises `ServerUnavailable` if it takes longer than `connect_s` to connect or stays silent for
+    `timeout_s`.
     """
     try:
         proxies = proxied(url)
@@ -65,7 +66,10 @@ class JsonPoster:
         )
 
     async def post(self, path: str, body: Mapping[str, Any], longest: int) -> Any:
-        """Return an answer's JSON, of `longest` bytes; `RetryableError` or `RequestRejected`."""
+        """Return the JSON of the answer, of at most `longest` bytes.
+
+        Raises `RetryableError`, or `RequestRejected` if the server rejects the request.
+        """
         sent = self._client.stream("POST", self._url + path, content=json.dumps(body))
         attempt = Attempt(self._timeout_s, has_answered=self._has_answered)
         async with attempt, sent as response:

@@ -31,7 +31,11 @@ _SLICE_S: Final = 1.0  # waits are recomputed this often: answers may shorten th
 
 
 class RetryableError(Exception):
-    """An attempt failed; `cause` is a category, such as `"status 503"`; `status` 0 is no reply."""
+    """An attempt failed and may be retried.
+
+    `cause` is a category for statistics, such as `"status 503"`. `status` is 0 without a reply.
+    `retry_after_s` is the pause that the server wants, or None.
+    """
 
     def __init__(
         self, cause: str, message: str, status: int = 0, retry_after_s: float | None = None
@@ -44,7 +48,7 @@ class RetryableError(Exception):
 class RateLimiter:
     """Delays requests: first in, first out, within the rate limits, and none during a pause.
 
-    They are spaced evenly, so that no interval of one minute exceeds the limits (None for none;
+    They are spaced evenly, so that no interval of one minute exceeds the limits (None for no limit;
     `BadOption` for one that is not positive). Each status 429 doubles the interval, each answer
     reduces it a little. `waited_s` sums all waits.
     """
@@ -120,7 +124,10 @@ def _seconds_each(name: str, per_minute: float | None) -> float:
 
 
 class RequestStats:
-    """Statistics beside a result: attempts (`requests`), failed ones by cause, names in answers."""
+    """Statistics of requests; they are recorded beside a result, not part of it.
+
+    `requests` counts attempts, failed ones included; `served` are the names of models in answers.
+    """
 
     def __init__(self) -> None:
         self.requests = self.answers = 0
@@ -142,7 +149,7 @@ class RequestStats:
 
 
 def pause_s(fault: RetryableError, attempt: int, seed: int, first_s: float) -> float:
-    """Return the backoff, `first_s` at first, with seeded jitter; `Retry-After` precedes it."""
+    """Return `Retry-After`, or an exponential pause with jitter, at first of at most `first_s`."""
     longest = min(first_s * 2.0 ** min(attempt - 1, 16), _LONGEST_PAUSE_S)
     # [0, 1): clients that failed together must not return together
     jitter = random.Random(f"{seed}:{attempt}").random()

@@ -221,7 +221,7 @@ async def _lines(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:
 
 
 async def read_body(response: httpx2.Response, limit: int, *, strict: bool = True) -> bytes:
-    """Read at most `limit` bytes; of more, the beginning, or `RetryableError` if `strict`."""
+    """Read at most `limit` bytes; cut off the rest, or raise `RetryableError` if `strict`."""
     chunks, size = [], 0
     async for chunk in response.aiter_bytes():
         chunks.append(chunk)

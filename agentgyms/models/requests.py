@@ -19,7 +19,7 @@ _FIXED: Final = ("messages", "n", "stream_options", "tools", "functions", "logpr
 def request_body(
     model: str, messages: Sequence[Message], sampling: Sampling, seed: int, stream: bool
 ) -> dict[str, Any]:
-    """Return a request's JSON, with the low 31 bits of the seed; for one call of a tool at most."""
+    """Return a request's JSON, with the low 31 bits of the seed; it asks for one call of a tool."""
     body: dict[str, Any] = {
         "model": model,
         "messages": [

@@ -93,7 +93,7 @@ class SyncChatClient:
             future.cancel()
 
     def report(self) -> dict[str, Any]:
-        """Return statistics, JSON-plain, of all in this process who share the client."""
+        """Return the statistics of all who share the client in this process, JSON-plain."""
         return self._connection().report()
 
     def close(self) -> None:
@@ -151,7 +151,10 @@ class _Connection:
 
 
 def _wait(ended: SimpleQueue[Future[Any]]) -> None:
-    """Wait so that an interrupt leaves no lock held; in `Future.result` it could, for ever."""
+    """Wait for the end of a request so that an interrupt leaves no lock held.
+
+    An interrupt in `Future.result` can leave its lock held, and the event loop would hang for ever.
+    """
     # Python handles signals in the main thread alone.
     handles_signals = threading.current_thread() is threading.main_thread()
     while True:

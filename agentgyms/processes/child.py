@@ -58,7 +58,10 @@ class Child:
         environment: Mapping[str, str],
         kind: str = "child",
     ) -> None:
-        """Start `command`; raise `WorkerLost` if there is no first line within `limit_s`."""
+        """Start `command`; raise `WorkerLost` if there is no first line within `limit_s`.
+
+        `limit_s` is also the timeout of each response. Metrics count the child under its `kind`.
+        """
         self.limit_s = limit_s
         self._name, self._kind = " ".join(command[:2]), kind
         # Unbuffered files have no locks, which another thread may hold when this process is forked.
@@ -95,7 +98,7 @@ class Child:
         return self._process.poll()
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the response; if there is none or an error, end the child with `WorkerLost`."""
+        """Return the response to a request; raise `WorkerLost` and end the child if that fails."""
         answer = self._exchange(json.dumps(request))
         if "error" in answer:
             self.close("lost")

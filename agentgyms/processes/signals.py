@@ -18,7 +18,10 @@ _LOOK_S: Final = 1.0
 
 
 class Stop:
-    """A stop that a signal sets; in its handler, a `threading.Event`'s lock could hang for ever."""
+    """A stop that a signal sets and the main thread waits for.
+
+    With a `threading.Event`, the handler could wait for ever for a lock that the main thread holds.
+    """
 
     def __init__(self) -> None:
         self.is_set = False
@@ -63,7 +66,7 @@ def stop_at_signal() -> Stop:
 
 
 def run_until_signal(work: Callable[[], object], clean_up: Callable[[], object]) -> None:
-    """Work until it ends or a signal comes, and clean up; a blocked read is left behind."""
+    """Work until it ends or a signal comes, and clean up; do not wait for a read that blocks."""
     stop, failed = stop_at_signal(), []
 
     def run() -> None:

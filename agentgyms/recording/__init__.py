@@ -1,4 +1,4 @@
-"""Recordings of episodes: written turn by turn and replayed (`recorder`), as JSON lines."""
+"""Recordings of episodes: written as JSON lines turn by turn, and replayed (`recorder`)."""
 
 from __future__ import annotations
 

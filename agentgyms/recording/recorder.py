@@ -93,8 +93,8 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
 
     Args:
         env: An agentgyms environment made by `gymnasium.make`.
-        path: The file; episodes are appended, once a last line that was cut off is taken away. A
-            file that is no recording is refused with `BadOption`.
+        path: The file; episodes are appended. A last line that was cut off, by a kill or a full
+            disk, is taken away first; a file that is no recording is refused with `BadOption`.
         **provenance: Further provenance, such as the agent's name.
     """
 
@@ -121,7 +121,10 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         return observation, info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Step, and write the turn; raise `CallerError` if the last line has another state."""
+        """Step, and write the turn.
+
+        Raises `CallerError` if the environment is not in the state of the last recorded line.
+        """
         self._check_continues()
         observation, reward, terminated, truncated, info = self.env.step(action)
         reward = float(reward)
@@ -183,8 +186,8 @@ def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) ->
 
     Raises:
         ReplayMismatch: A turn differs; the message names the turn and the field.
-        BadOption: The recording names no environment of this interface, or what only the caller
-            may give; nothing was made.
+        BadOption: The recording names no environment of this interface, or what only the caller may
+            give; nothing was made.
     """
     header = recording.header
     env_id = env_id or check_id(str(header["env_id"]))
@@ -201,7 +204,11 @@ def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) ->
 def replay_in(
     env: gym.Env[Any, str], recording: Recording, fields: Sequence[str] = COMPARED
 ) -> int:
-    """Replay in an open environment, with `fields` of `info`; return the number of equal turns."""
+    """Replay a recording in an environment that is open; return the number of equal turns.
+
+    The reset counts. `fields` of `info` are compared beside observation, reward and ends; a
+    `ReplayMismatch` names turn and field.
+    """
     header = recording.header
     observation, info = env.reset(seed=header["seed"], options=header["options"])
     replayed = RecordedTurn(0, "", observation, 0.0, False, False, info)

@@ -193,7 +193,11 @@ def is_header(line: str | bytes) -> bool:
 
 
 def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
-    """Yield episodes; `DataCorrupt` in `name` for an invalid line or an episode without turns."""
+    """Yield the episodes in `lines`; blank lines are skipped.
+
+    Raises `DataCorrupt`, which names the file by `name`, for an invalid line and for an episode
+    with a header and no turn.
+    """
     current: Recording | None = None
     for number, line in ((n, line) for n, line in enumerate(lines, 1) if line.strip()):
         try:

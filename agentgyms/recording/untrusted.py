@@ -1,4 +1,4 @@
-"""Checks a stranger's recording: it decides nothing but an environment, made in this process."""
+"""Checks a stranger's recording, which may name environments in this process, and nothing else."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def check_arguments(maker: Any, recorded: Mapping[str, Any]) -> None:
 def make_here(env_id: str, recorded: Mapping[str, Any]) -> TextEnv:
     """Return a recorded environment, made in this process whatever addresses are set.
 
-    Raises `BadOption` if it would import or read something, costs more than a client of a server
-    may or cannot be made. Raises `AgentGymsError` if its data or engine is missing here.
+    The recorded arguments may cost as much as those of servers' clients. Raises `BadOption` if the
+    environment would import or read something, costs too much or cannot be made. Raises
+    `AgentGymsError` if its data or engine is missing here.
     """
     found, registered = find_maker(check_id(env_id))
     if not inspect.isclass(found):

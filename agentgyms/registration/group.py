@@ -18,9 +18,9 @@ StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
 class GroupEnv:
     """n environments for n rollouts of one task, as group-relative estimators need them.
 
-    The first member starts the episode, the others take over its state, which every reset checks.
-    What chance decides later each member draws on its own. Each of `envs` may also be stepped
-    alone.
+    The first member starts the episode, the others take over its state: directly if they are in
+    this process, else as a snapshot. Every reset checks that the initial states are equal. In later
+    turns each member draws its own random numbers. Each of `envs` may also be stepped alone.
     """
 
     def __init__(self, env_id: str, group_size: int, **kwargs: Any) -> None:
@@ -37,7 +37,10 @@ class GroupEnv:
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[list[Observation], list[dict[str, Any]]]:
-        """Put all members into one initial state; raise `GroupMismatch` if one reached another."""
+        """Put all members into the same initial state; return their observations and infos.
+
+        Raises `GroupMismatch` if a member reached another state.
+        """
         first, *others = self.envs
         observation, info = first.reset(seed=seed, options=options)
         self._last_reset = seed, options, (observation, dict(info))
@@ -57,10 +60,11 @@ class GroupEnv:
         return observations, infos
 
     def step(self, actions: Sequence[str | None]) -> list[StepResult | None]:
-        """Take one turn in each member whose action is not None; `BadOption` for a wrong number.
+        """Take one turn in each member whose action is not None.
 
         Members that wait for something, such as a server or a model, run in parallel threads. If a
-        member raises an error, other members may have taken their turn.
+        member raises an error, other members may have taken their turn. Raises `BadOption` if the
+        number of actions is not the group's size.
         """
         if len(actions) != len(self.envs):
             raise BadOption(
@@ -77,10 +81,11 @@ class GroupEnv:
                 raise
 
     def begin_again(self, member: int) -> Start:
-        """Replace a member by a new environment, reset as the group was; return its first state.
+        """Replace a member by a new environment, reset as the group was; return its start.
 
-        The state is checked as at `reset`, unless the group has one member. Raises `BadOption` if
-        the group was reset without a seed, `GroupMismatch` if the seed leads to another state.
+        The start is its observation and info. Its state is checked as at `reset`, unless the group
+        has one member. Raises `BadOption` if the group was reset without a seed, `GroupMismatch` if
+        the seed leads to another state.
         """
         if self._last_reset is None or self._last_reset[0] is None:
             raise BadOption("a member begins again only after a reset of the group with a seed")

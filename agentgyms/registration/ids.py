@@ -51,8 +51,9 @@ _SERVER_ARGUMENTS: Final = ("url", "token")
 class _Spec(EnvSpec):
     """A spec whose vector entry point is there only where a call of `make_vec` wants it.
 
-    `make_vec` takes one wherever there is one, and then refuses `wrappers` and `vector_kwargs`.
-    Before it looks, it adds the call's `kwargs` to the spec's, which `_before` remembers.
+    `gymnasium.make_vec` takes a vector entry point wherever there is one, and then refuses
+    `wrappers` and `vector_kwargs`. Before it looks, it adds the call's `kwargs` to the spec's,
+    which `_before` remembers.
     """
 
     _before: dict[str, Any]
@@ -89,7 +90,11 @@ def register_all() -> None:
 
 
 def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs: Any) -> TextEnv:
-    """Make the environment here, or at `url`, else `AGENTGYMS_<NAME>_URL` (commas part several)."""
+    """Return the environment: in this process, or on the servers at `url`.
+
+    Without `url`, the variable `AGENTGYMS_<NAME>_URL` (such as `AGENTGYMS_ALFWORLD_URL`) is read;
+    it may hold several addresses separated by commas.
+    """
     url = url or url_from_environment(env_id)
     if url:
         from agentgyms.remote import RemoteEnv
@@ -179,8 +184,8 @@ def short_name(env_id: str) -> str:
 def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return the maker of an environment, and the arguments that it is registered with.
 
-    It is a class of `TextEnv`, or a function that may make one; else, or without such an id (see
-    `full_id`), `BadOption` is raised.
+    It is a class of `TextEnv`, or a function that may make one. For `env_id` see `full_id`. Raises
+    `BadOption` if there is no such id, or its class is no `TextEnv`.
     """
     from agentgyms.core.env import TextEnv
 

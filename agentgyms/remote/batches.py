@@ -22,7 +22,8 @@ def call_in_batches(
 ) -> dict[int, Any]:
     """Call the operation (`step`, ...) of many sessions, with one request per server.
 
-    All mappings are by member. A result is a reply's content or the exception of its error.
+    Leases, calls and results are by member; members without a call are left out. A result is the
+    content of the reply or the exception that its error stands for.
     """
     groups: dict[Endpoint, list[int]] = {}
     for i in items:

@@ -13,9 +13,10 @@ _PATH = "/v1/sessions/"
 class BegunSession:
     """Takes the turns of a running episode; whoever opened the session resets and closes it.
 
-    The token is in `AGENTGYMS_TOKEN`. Raises `BadOption` for an address that is none of a session,
-    for another environment, and if no episode runs; else as `RemoteEnv` does, and `SessionLost` if
-    the server has no such session.
+    `address` is the session's, such as `http://127.0.0.1:8001/v1/sessions/ID`; the token is in
+    `AGENTGYMS_TOKEN`. Raises `BadOption` if it is no session's address, the server serves another
+    environment, or no episode runs. Raises `SessionLost` if the server has no such session, and
+    otherwise the errors of `RemoteEnv`.
     """
 
     def __init__(self, env_id: str, address: str) -> None:

@@ -48,7 +48,9 @@ class CannotRebuild(SessionLost):
 class Connection:
     """The servers of one environment, at one address or several.
 
-    Raises `BadOption` without an address, for a token that cannot be sent, or a wrong `patience`.
+    `token` None takes the variable `AGENTGYMS_TOKEN`. Without a `transport` each address gets a
+    pool of connections. Raises `BadOption` without an address, for a token that cannot be sent, and
+    for a wrong `patience`.
     """
 
     def __init__(

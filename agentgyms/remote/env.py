@@ -123,7 +123,8 @@ class RemoteEnv(TextEnv):
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of each expert, from `info["oracle"]`.
 
-        Raises `BadOption` without `oracle=True` or an episode.
+        Raises `BadOption` if the environment was made without `oracle=True`, or no episode has
+        begun.
         """
         oracle = self._episode.last.info.get("oracle") if self._episode else None
         if oracle is None:
@@ -164,7 +165,7 @@ class RemoteEnv(TextEnv):
         return self._plan(seed, options)
 
     def prepare_step(self, action: Any) -> snapshots.Episode:
-        """Return the episode of an action, or raise as `step`; then `record` the result."""
+        """Return the episode to act in, or raise as `step` does; `record` takes the result."""
         return self._episode_for(action)
 
     def record(self, episode: snapshots.Episode, last: snapshots.Last) -> None:
@@ -174,7 +175,10 @@ class RemoteEnv(TextEnv):
     # --- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return a snapshot, also for a local environment; `ResetNeeded` before an episode."""
+        """Return the whole state of the episode and of `np_random`, also for a local environment.
+
+        Raises `ResetNeeded` if no episode has begun.
+        """
         if self._episode is None:
             raise ResetNeeded("snapshot was called before the first reset: call reset() first")
         return snapshots.with_generator(

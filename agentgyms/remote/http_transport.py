@@ -180,7 +180,8 @@ class SecureConnection(Connection, http.client.HTTPSConnection):
 class HttpTransport:
     """HTTP with connections that stay open; several threads may use it.
 
-    Proxies and .netrc are ignored. The system or certifi must know a certificate's authority.
+    Settings of the shell (proxies, .netrc) are ignored: a server of environments is reached
+    directly. A server's certificate must be of an authority that the system or certifi knows.
     """
 
     def __init__(self) -> None:

@@ -35,9 +35,13 @@ class Patience:
 
     @classmethod
     def of(cls, given: Patience | Mapping[str, float] | None) -> Patience:
-        """Return what an argument `patience` stands for, which may be numbers by their names.
+        """Return what an argument `patience` stands for.
 
-        Raises `BadOption` if a name is unknown, or a number is not one of its kind.
+        Args:
+            given: Numbers by their names, as a recipe has them; the others keep their defaults.
+
+        Raises:
+            BadOption: A name is unknown, or a number is not one of its kind.
         """
         if given is None or isinstance(given, Patience):
             return given or cls()

@@ -1,4 +1,8 @@
-"""Environments in actors of a Ray cluster, at `ray://16`, which answer the requests of a server."""
+"""Environments in the actors of a Ray cluster: the address `ray://16`, and its transport.
+
+An actor answers the requests that a server answers over HTTP, so sessions, batches, retries and
+recovery are those of every `RemoteEnv`. Ray restarts a lost actor, on another node if need be.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,8 @@ class Actor(Protocol):
 class RayTransport:
     """Requests to one actor, which Ray may still be starting, from any number of threads.
 
-    Waiting ones travel in one message. While Ray restarts a lost actor, they fail at once.
+    Requests that wait while the actor is busy travel in one message. While Ray restarts a lost
+    actor, requests fail at once, so that their episodes go on in other actors.
     """
 
     def __init__(self, actor: Actor) -> None:

@@ -87,7 +87,7 @@ def rebuild_all(
     kwargs: dict[str, Any],
     episodes: Mapping[int, Episode | None],
 ) -> dict[int, Lease | Exception]:
-    """Rebuild sessions, one call per server and turn; return each, or its error, by key."""
+    """Rebuild sessions, with one call per server and turn; return each, or its error, by key."""
     try:
         opened = connection.open_many(kwargs, len(episodes))
     except Exception as e:

@@ -1,6 +1,7 @@
 """Transports send one request to a server and return its reply: over HTTP, Ray or in this process.
 
-Without a reply they raise `ServerUnavailable` with the reason; `endpoint` tries again.
+They do not know the protocol. A transport raises `ServerUnavailable` with the reason alone if
+there was no reply; `agentgyms.remote.endpoint` decides whether to try again.
 """
 
 from __future__ import annotations
@@ -53,10 +54,17 @@ class Transport(Protocol):
         body: bytes | None,
         timeout_s: tuple[float, float],
     ) -> Reply:
-        """Return the reply to one request to the whole address `url`.
+        """Return the reply to one request.
 
-        `timeout_s` has the longest time until connected, and until the reply. Raises
-        `ServerUnavailable`, whose text is the reason, if there was no reply.
+        Args:
+            method: The HTTP method.
+            url: The whole address.
+            headers: The request's headers.
+            body: The request's body, or None for none.
+            timeout_s: Longest time until connected, and until the reply.
+
+        Raises:
+            ServerUnavailable: There was no reply; the text is the reason.
         """
 
     def clone(self) -> Transport:
@@ -69,8 +77,9 @@ class Transport(Protocol):
 class InProcessTransport:
     """Calls applications in this process, without a socket: for tests, your own among them.
 
-    `apps` has Flask applications by addresses of your choice, such as `{"http://one": app}`;
-    requests to all others are refused.
+    Args:
+        apps: Flask applications by an address of your choice, such as `{"http://one": app}`.
+            Requests to all other addresses are refused.
     """
 
     def __init__(self, apps: Mapping[str, Any]) -> None:

@@ -32,13 +32,22 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
 
     Observations, rewards, ends and infos equal those of a `SyncVectorEnv` over local environments,
     seeds included, but a reset or step of all takes one call per server. In the step after an end
-    (mode NEXT_STEP) the resets are one call more. Sessions are spread over the servers. Other
-    arguments and errors are those of `RemoteEnv`.
+    (mode NEXT_STEP) the resets are one call more. Sessions are spread over the servers.
 
     Args:
-        num_envs: The number of environments; `BadOption` unless it is a positive integer.
+        env_id: The id of the environment on the servers.
+        num_envs: How many environments.
+        url: Address of a server, or several of replicas.
+        token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
         autoreset_mode: When a finished environment is reset; with DISABLED, never: call
             `reset(options={"reset_mask": ...})`.
+        transport: Sends the requests; None uses HTTP.
+        patience: How long to wait for a server, also as numbers by their names.
+        **kwargs: Arguments of every environment.
+
+    Raises:
+        BadOption: `num_envs` is not a positive integer.
+        Exception: One of the errors of `RemoteEnv`.
     """
 
     def __init__(

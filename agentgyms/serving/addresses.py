@@ -18,7 +18,10 @@ def is_loopback(host: str) -> bool:
 
 
 def check_reach(host: str, token: str, variable: str, otherwise: str = "") -> None:
-    """Raise `BadOption` if other machines could reach a server on `host` without a token."""
+    """Raise `BadOption` if other machines could reach a server on `host` without a token.
+
+    `variable` holds the token; `otherwise` names another way out.
+    """
     if not token.strip() and not is_loopback(host):
         raise BadOption(
             f"{host} can be reached from other machines, and there is no token: set {variable}, "

@@ -39,7 +39,11 @@ MOST_QUEUED: Final = 8
 
 
 class Terms(NamedTuple):
-    """The conditions for requests: who has the token, by headers, and the longest body of those."""
+    """The conditions on which a server keeps requests.
+
+    `has_token` decides by the headers; `max_body_bytes` is the longest body of a client with a
+    token.
+    """
 
     has_token: Callable[[Mapping[str, str]], bool]
     max_body_bytes: int

@@ -76,7 +76,10 @@ class ConnectionLimiter:
             time.sleep(_PAUSE_S)  # the connection that waits would wake up the thread at once
 
     def _close_idle(self, most: int) -> int:
-        """Close the connections idle longest, but none that is new; return their number."""
+        """Close the connections idle longest; return their number.
+
+        A new one gets time for its request: else many clients would keep each other out.
+        """
         begun = time.time() - _SILENT_S
         idle = [
             c

@@ -26,9 +26,11 @@ _READABLE: Final = f"{framing.PROTOCOL_HEADER}, Retry-After, Server-Timing"
 
 
 class AllowedOrigins:
-    """The sites whose pages may use this server (CORS); `BadOption` for what is no origin.
+    """The sites whose pages may use this server (cross-origin resource sharing).
 
     Pages send the token themselves; the cookie of the page `/play` is never sent by other sites.
+    Raises `BadOption` unless each origin is a scheme and a host, with a port where it is not the
+    scheme's.
     """
 
     def __init__(self, origins: Iterable[str]) -> None:
@@ -76,7 +78,10 @@ class OwnNames:
         self._has = lru_cache(_MOST_KEPT)(self._includes)  # reading an address takes a while
 
     def mistake(self, request: Request, *, may_be_foreign: bool = False) -> str:
-        """Return why a page of another site may have sent a request, or ""."""
+        """Return why a page of another site may have sent a request; "" if none has.
+
+        With `may_be_foreign`, the site in `Origin` is an allowed one.
+        """
         # Browsers name a host; it may be another site's.
         host = request.environ.get("HTTP_HOST")
         if host is not None and not self._has(f"//{host}"):

@@ -20,7 +20,10 @@ gone, in seconds; -inf if it is there."""
 
 
 class Clients(Protocol):
-    """Limits of clients: how many, each one's files beside its connection, seconds of silence."""
+    """The clients that may be connected at a time, and the seconds for which one may be silent.
+
+    `files_each` counts the files of a client's session, beside its connection.
+    """
 
     files_each: int
     max_sessions: int
@@ -62,7 +65,7 @@ C = TypeVar("C", bound=Clients)
 
 
 class State(Generic[C]):
-    """What a `Server` needs of the application it serves, for any kind of clients."""
+    """The parts of an application that a `Server` needs, for any kind of clients."""
 
     def __init__(self, access: Access, max_body_bytes: int, sessions: C) -> None:
         self.access, self.max_body_bytes = access, max_body_bytes
@@ -79,7 +82,7 @@ class State(Generic[C]):
 
 
 def counted(app: WSGIApplication, count: Callable[[int], None]) -> WSGIApplication:
-    """Count requests until their replies are handed over, which is after Flask's end of them."""
+    """Return the application with a count of its requests until each reply is handed over."""
     from werkzeug.wsgi import ClosingIterator
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

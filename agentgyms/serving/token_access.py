@@ -36,7 +36,7 @@ class Access:
         return not self._token or hmac.compare_digest(given, _BEARER + self._token)
 
     def has_token(self, headers: Mapping[str, str]) -> bool:
-        """Return, in constant time, whether headers (WSGI's names) have token or cookie."""
+        """Return, in constant time, whether headers (WSGI names) hold the token or the cookie."""
         if self.bears(headers.get("AUTHORIZATION", "")):
             return True
         if self._takes_key and self.knows(headers.get("X_API_KEY", "")):

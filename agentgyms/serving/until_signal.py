@@ -34,8 +34,9 @@ def serve(
 ) -> None:
     """Serve an application until SIGTERM or SIGINT; a second one ends it at once.
 
-    `greeting(address)` is printed when it listens; in the end requests have `grace_s` seconds.
-    Raises `click.ClickException` if it cannot listen. For `port` and `threads` see `Server`.
+    Port 0 takes a free one; for `threads` see `Server`. `greeting(address)` is printed as soon as
+    it listens. In the end, requests may take `grace_s` seconds to finish. Raises
+    `click.ClickException` if it cannot listen.
     """
     clients = app.extensions[EXTENSION].sessions
     open_files.allow_sessions(clients.max_sessions, clients.files_each)

@@ -29,9 +29,10 @@ class _Point(NamedTuple):
 def check_forks(make: Make, points: int = 20, seed: int = 0) -> None:
     """Check, at random turns of random episodes, that forks go on as replays and originals do.
 
-    A fork plays on from a turn, then the original, then an environment that was reset with the same
-    seed and has repeated the actions. All three must return the same observations, rewards, ends
-    and `info`. Actions are admissible ones, the expert's with `oracle=True`, and junk.
+    An episode is played to a turn and forked there. The fork plays on, then the original, then an
+    environment that was reset with the same seed and has repeated the actions. All three must
+    return the same observations, rewards, ends and `info`. Actions are admissible ones, the
+    expert's with `oracle=True`, and junk.
 
     Args:
         make: Makes a new environment.

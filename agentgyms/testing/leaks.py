@@ -16,8 +16,8 @@ CANARY: Final = "canary-8e7b1f0d"
 def check_leaks(make: Make) -> None:
     """Check that atoms reach neither what agents see nor what the package tells them of it.
 
-    The atoms are replaced by one of a name that nothing else has, which may be in `info["atoms"]`
-    alone. The environment must be in this process, not on a server.
+    The environment's own atoms are replaced by one of a name that nothing else has, which may be in
+    `info["atoms"]` alone. The environment must be in this process, not on a server.
     """
     env = make()
     plant(env.unwrapped)

@@ -28,7 +28,7 @@ from agentgyms.testing.playing import (
 
 
 def check_env(make: Make) -> None:
-    """Check spaces, `info`, turns, ends, junk actions and errors, with Gymnasium's checker."""
+    """Check spaces, `info`, turns, ends, junk actions and errors, also by Gymnasium's checker."""
     env = make()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -76,7 +76,7 @@ class _Comparable(gym.Env[Any, str]):
 
 
 def check_info(info: dict[str, Any], turn: int) -> None:
-    """Check an `info`: keys and types as in `agentgyms.core.env.TurnInfo`, JSON, and turn."""
+    """Check one `info` against `TurnInfo`: keys, types, JSON-plain values and turn."""
     difference = (set(info) - {"oracle"}) ^ set(INFO_TYPES)
     assert not difference, f"info keys missing or unknown: {sorted(difference)}"
     for key, expected in INFO_TYPES.items():
@@ -105,7 +105,11 @@ def check_info(info: dict[str, Any], turn: int) -> None:
 
 
 def check_atoms(info: dict[str, Any], before: dict[str, Any]) -> None:
-    """Check the atoms of an `info`, and that those `before` have the same names if known."""
+    """Check the atoms of one `info` against those of another one of the episode.
+
+    Raises `AssertionError` if a name or a value is none, if known atoms have other names in another
+    turn, or if one is false though the task is solved.
+    """
     atoms = info["atoms"]
     for name, value in atoms.items():
         assert isinstance(name, str), f"an atom's name is {name!r}, expected a string"

@@ -53,7 +53,10 @@ def operate(service: Service, operation: str, session_id: str, fields: Any) -> d
 
 
 def batch(service: Service, operation: str, fields: Any) -> dict[str, Any]:
-    """Do an operation for each item in order; errors stop no others. `Refusal` for too many."""
+    """Do an operation for every item, in order; an item's error does not stop the others.
+
+    Items of environments that wait for something are done at once. Raises `Refusal` for too many.
+    """
     items = framing.read(messages.Batch, fields, "request").items
     if len(items) > messages.MAX_BATCH:
         raise Refusal(

@@ -1,4 +1,8 @@
-"""The programs' log: one escaped line a record, or JSON, with digests for sessions' names."""
+"""The log of this package's programs: lines for people, or JSON lines for machines.
+
+One record is one line, whatever a client sends: line ends and other control characters are escaped.
+Names of sessions are secrets, so a digest stands for each.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Gauged = Callable[[], float]
 
 
 class Metrics:
-    """Counters of one application; no label holds what a client may invent, as a session's name."""
+    """Counters of one application; no label holds what a client may invent, such as a session."""
 
     content_type = CONTENT_TYPE_LATEST
 

@@ -98,7 +98,10 @@ def cookie_name(http_request: Request) -> str:
 
 
 def admits_page(http_request: Request) -> bool:
-    """Return whether the page sent this: the cookie, and a header that other sites cannot send."""
+    """Return whether a request comes from the page, and the person there knows the token.
+
+    The cookie alone is not enough: no other site can make a browser send the protocol's header.
+    """
     if framing.PROTOCOL_HEADER not in http_request.headers:
         return False
     return service().access.holds(http_request, cookie_name(http_request))

@@ -26,7 +26,10 @@ class ClosedSessions:
         self._added = 0
 
     def add(self, session_id: str, request_id: str, reason: str) -> None:
-        """Add a session, its opener's id or "", and one of few reasons; it replaces the oldest."""
+        """Add a session with the id of the request that opened it, or ""; it replaces the oldest.
+
+        The reason why it ended is one of a few texts.
+        """
         if reason not in self._reasons:
             del self._reasons[_MOST_REASONS - 1 :]
             self._reasons.append(reason)

@@ -23,7 +23,8 @@ _COMMON_ARGUMENTS: Final = defaults(TextEnv).keys()
 class EnvFactory:
     """Makes environments of one id, with the server's arguments, private ones among them.
 
-    With `for_owner`, clients may give those too, of any value. `BadOption`: the id is none of ours.
+    With `for_owner`, clients may give private arguments too, and any value. Raises `BadOption` if
+    the id is not that of an agentgyms environment.
     """
 
     def __init__(self, env_id: str, kwargs: Mapping[str, Any], *, for_owner: bool = False) -> None:

@@ -30,7 +30,11 @@ _OVERLOADED_S: Final = 1
 
 
 class Refusal(Exception):
-    """The server, not the environment, refuses a request; `code` is a key of `CODES`."""
+    """The server refuses a request; the environment is not the reason.
+
+    `code` is a key of `agentgyms.remote.protocol.error_codes.CODES`. The client may try again after
+    `retry_after_s`.
+    """
 
     def __init__(self, code: str, message: str, retry_after_s: int = 0) -> None:
         super().__init__(message)
@@ -39,7 +43,10 @@ class Refusal(Exception):
 
 
 def code_and_message(error: Exception) -> tuple[str, str]:
-    """Return code and text for a client; of an unexpected error the id of its line in the log."""
+    """Return the code and the text that a client gets for an exception.
+
+    An exception that is no error of ours is logged; the client gets the log line's id alone.
+    """
     if isinstance(error, Refusal):
         return error.code, str(error)
     code = error_codes.code_of(error)

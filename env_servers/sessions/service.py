@@ -40,7 +40,10 @@ class Service(State[Sessions]):
         metrics.watch("requests_waiting", "Requests without a thread.", lambda: self.waiting())
 
     def ready(self) -> bool:
-        """Return whether sessions can open; the first time, warm one up and raise its errors."""
+        """Return whether sessions can be opened; the first time, by making one and warming it up.
+
+        Raises all that the environment raises.
+        """
         if self.draining:
             return False
         if self._ready:

@@ -69,8 +69,8 @@ class Sessions:
     def create(self, kwargs: Mapping[str, Any], request_id: str) -> Session:
         """Open a session, or return the one that the same request opened before.
 
-        Raises `Refusal` if the server is full, that session has ended, or the request was another
-        one.
+        Raises `Refusal` if the server is full, that session has ended, or the id is of another
+        request.
         """
         asked = digest_of("create", kwargs)
         return self._add(lambda: self._factory.make(kwargs), request_id, asked)
@@ -201,7 +201,7 @@ class Sessions:
                 )
 
     def _opened_by(self, request_id: str, asked: str) -> Session | None:
-        """Return the session that a request opened; `Refusal` if it ended: it opens no other."""
+        """Return the session that a request has opened, or None; `Refusal` if that has ended."""
         session_id = self._openings.earlier(request_id, asked, self.busy_s)
         reason = self._closed.reason_of_request(request_id)
         if reason:

@@ -56,8 +56,8 @@ _OPEN: Final = ("/healthz", "/access", "/robots.txt", "/favicon.ico", "/static/"
 class Offer(NamedTuple):
     """The offer of the site's start page: a shop and tasks, one of which each visit gets at random.
 
-    `compat`: the original's rules, flaws included; `show_attributes`: pages of products'
-    attributes.
+    With `compat` the rules are the original's, flaws included; with `show_attributes` product pages
+    lead to a page of the product's attributes.
     """
 
     shop: Shop

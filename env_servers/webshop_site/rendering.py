@@ -1,8 +1,8 @@
 """Renders the site's pages as HTML from views and templates; all text is escaped.
 
-The elements of a view go to its template by kind, each with its place: the number of the element,
-for an option's value also its number there: `5`, `5.2`. Buttons send it, agents read it as the
-order of a page, whatever the order on the screen.
+The elements of a view go to its template by kind, each with its place. That is the number of the
+element, and for a value of an option also its number there: `5`, `5.2`. Buttons send it, and agents
+read it as the order of a page, whatever the order on the screen.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Annotators: each fills columns of the turn table for estimators.
 
-Takes a step's rollouts and turn table; returns columns. Some learn with the policy (the critic).
+Takes a step's rollouts and turn table; returns columns. Some only measure (entropy), some have a
+model that learns with the policy (critic, reward model).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The context of annotators. Arrays over all turns' sampled response tokens, in order, are [A]."""
+"""The context of annotators; arrays over tokens, [A], have all turns' sampled response tokens."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class AnnotatorContext:
         return _joined(s.logprob for s in scored), _joined(s.entropy for s in scored)
 
     def as_rows(self, x: Floats, lengths: Ints, *, mean: bool = False) -> Floats:
-        """Return values of tokens [A] as the table's rows: unchanged, or turns' sums or `mean`s."""
+        """Return values of tokens [A] as values of rows: unchanged, or turns' sums or means."""
         if self.rows == "token" or not len(lengths):
             return x
         sums = np.add.reduceat(x, np.cumsum(lengths) - lengths)

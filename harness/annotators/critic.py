@@ -57,8 +57,9 @@ class CriticSettings:
 class Critic:
     """Fills `value`: the value of the state before each turn, or before each token.
 
-    V is linear in the last layer's features of the token before (a turn: the prompt's last token),
-    and 0 at first. The loss is PPO's clipped value loss on the returns of `gae`.
+    V is linear in the last layer's features of the token before; for a turn this is the prompt's
+    last token. All initial values are 0. The loss is PPO's clipped value loss on the returns of
+    `gae`.
     Reference: PPO, arXiv:1707.06347, section 5, with separate models for policy and value.
     """
 

@@ -243,7 +243,7 @@ class _Served:
 
 
 def _open(settings: TeacherSettings, context: AnnotatorContext) -> _Scorer:
-    """Return the teacher's scorer; `ConfigError` if it is unfit, `ModelUnavailable` if silent."""
+    """Return the teacher's scorer; raise `ConfigError` or `ModelUnavailable` if it cannot score."""
     if settings.served is not None:
         server, tokenizer = ScoringServer(settings.served), context.policy.chat_tokenizer
         context.processes.run_on_first(lambda: server.check(tokenizer))

@@ -94,7 +94,8 @@ class Energy(Measure):
 class ReferenceKL(Measure):
     """Fills `kl`: log pi - log pi_ref, summed over a turn's tokens (k1).
 
-    pi_ref is the policy before training. pi is recomputed, so that equal policies have exactly 0.
+    pi_ref is the policy before training. The log-probabilities of pi are recomputed, so that `kl`
+    is exactly 0 for equal policies.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("kl",)

@@ -77,8 +77,9 @@ class ProcessReward:
     are 0. PRIME, arXiv:2502.01456, whose algorithm scores first.
     Departs from them: a mini-batch has complete groups, so every pair counts.
 
-    Scores without a graph give the loss's derivative in each R, by which each sequence alone is
-    then weighted. So memory does not grow with the group size.
+    Gradients take two passes: scores of all rollouts, without a graph, give the derivative of the
+    loss in each R; then each sequence alone is weighted by its rollout's derivative. So memory does
+    not grow with the group size.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)

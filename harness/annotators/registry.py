@@ -99,7 +99,10 @@ def columns(name: str) -> tuple[str, ...]:
 
 
 def complete(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an annotator's settings, given or default; `ConfigError` for unknown or wrong ones."""
+    """Return all settings of an annotator: those given, and its defaults.
+
+    Raises `ConfigError` if the annotator or a setting is unknown, or a value is out of range.
+    """
     return dataclasses.asdict(_settings(name, given))
 
 
@@ -114,7 +117,10 @@ def needs_oracle(name: str, given: Mapping[str, Any]) -> bool:
 
 
 def make(name: str, given: Mapping[str, Any], context: AnnotatorContext) -> Any:
-    """Return an annotator; errors as in `complete`, or for a chat template that cannot be used."""
+    """Return an annotator.
+
+    Raises `ConfigError` as `complete` does, and if the policy's chat template cannot be used.
+    """
     return _ANNOTATORS.get(name).make(_settings(name, given), context)
 
 

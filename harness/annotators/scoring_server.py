@@ -1,6 +1,7 @@
 """Scores tokens by a model behind a server of OpenAI's completions protocol, at temperature 1.
 
-It must echo a prompt of ids with the tokens' log-probabilities, as `vllm serve MODEL` does.
+The server must take a prompt of token ids and echo it with the log-probability of each token, as
+`vllm serve MODEL` does.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class ScoringServer:
         self.max_length: int | None = None
 
     def check(self, tokenizer: ChatTokenizer | None = None) -> None:
-        """Score a short text, so that errors show before a run; `tokenizer` is the policy's.
+        """Score a short text with the policy's `tokenizer`, so that errors show before a run.
 
         Raises `ModelUnavailable` if the server does not answer, and `ConfigError` if it lacks the
         model, has other tokens or gives no log-probabilities of prompts.
@@ -66,9 +67,10 @@ class ScoringServer:
             )
 
     def score(self, rows: Sequence[Sample]) -> list[Floats]:
-        """Return log-probabilities of samples' action tokens, [L] each; equal ones are sent once.
+        """Return the log-probability of each sample's action tokens, shapes [L].
 
-        Raises `ModelUnavailable` after all retries, and `ConfigError` if the server refuses.
+        Equal samples are sent once. Raises `ModelUnavailable` if a request failed after all
+        retries, and `ConfigError` if the server refuses one or gives no log-probabilities.
         """
         ids = [row.prompt_ids + row.response_ids for row in rows]
         distinct = list(dict.fromkeys(ids))

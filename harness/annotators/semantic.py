@@ -40,9 +40,10 @@ class CrossEncoder(Scorer):
     """
 
     def __init__(self, name: str, device: str | None = None, max_length: int = MAX_LENGTH) -> None:
-        """Load the model of a hub name or folder; `ConfigError` if it cannot score pairs.
+        """Load the model of a hub name or folder; without `device` on a GPU, if there is one.
 
-        Both texts together have at most `max_length` tokens; the longer one is truncated.
+        Both texts together have at most `max_length` tokens; the longer one is truncated. Raises
+        `ConfigError` if the model cannot be loaded or does not score pairs.
         """
         import transformers
 
@@ -96,7 +97,7 @@ class Embedding(Scorer):
         max_length: int = MAX_LENGTH,
         size: int = 50_000,
     ) -> None:
-        """Load a hub name or folder, or raise `ConfigError`; `size` embeddings are cached."""
+        """Load a hub name's or folder's model, or raise `ConfigError`; cache `size` embeddings."""
         import transformers
 
         self._device = _device(device)
@@ -155,7 +156,8 @@ class Embedding(Scorer):
 def open_scorer(spec: str, device: str | None = None) -> Scorer:
     """Return a scorer: `exact`, `lexical`, `cross-encoder[:MODEL]` or `embedding[:MODEL]`.
 
-    `MODEL` is a name or folder. Raises `ConfigError` for another scorer, or if its model fails.
+    `MODEL` is a hub name or folder; without it the scorer has the model of `DEFAULT_MODELS`. Raises
+    `ConfigError` if there is no such scorer or its model cannot be loaded.
     """
     kind, _, name = spec.partition(":")
     if kind in SCORERS and not name:
@@ -172,7 +174,11 @@ def open_scorer(spec: str, device: str | None = None) -> Scorer:
 
 
 def resolve(settings: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
-    """Return an estimator's settings with scorers in place of models' names, one for each name."""
+    """Return an estimator's settings with the names of models replaced by scorers on `device`.
+
+    It replaces `scorer` and `match`, also in a `base`, unless they need no model. Equal names give
+    the same scorer. Raises the errors of `open_scorer`.
+    """
     return _resolved(settings, device, {})
 
 

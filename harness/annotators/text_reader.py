@@ -18,7 +18,11 @@ _SEED = 7
 
 
 def load(name: str, policy: Policy) -> Policy:
-    """Return a text model, all trained, with the policy's tokens, or raise `ConfigError`."""
+    """Return a text model, all of it trained, on the policy's device and with its tokens.
+
+    `name` is a folder, a hub name, or `"tiny"` for a new random one. Raises `ConfigError` if it
+    cannot be loaded, sees images itself, or has other tokens than the policy.
+    """
     if name in TINY_MODELS[:1]:
         made = tiny.make_model(TinyConfig(), policy.tokenizer, _SEED)
         reader = Policy(made, policy.tokenizer, str(policy.device), precision=policy.precision)
@@ -44,7 +48,11 @@ def check_tokens(model: str, tokenizer: Any, policys: Any) -> None:
 
 
 def readable(rollouts: Sequence[Rollout], policy: Policy) -> list[Rollout]:
-    """Return rollouts with observations' texts for pictures; `ConfigError` if one has none."""
+    """Return rollouts in whose prompts each picture is the text of the observation it came with.
+
+    The rollouts are not changed; a text policy's are returned as they are. Raises `ConfigError` if
+    a prompt shows a picture that is no turn's observation.
+    """
     if policy.vision is None:
         return list(rollouts)
     found: list[Rollout] = []

@@ -57,11 +57,13 @@ def agree(
     fresh: Ints | None = None,
     minimum: Minimum = MINIMUM,
 ) -> Agreement:
-    """Compare methods' advantages, shape [N] each, with the truth; raise `TableError` if one fails.
+    """Compare the credit of methods with the truth of N turns.
 
-    Methods in `measured` are credited by the first half of the continuations, as `Truth.credited`
-    has it, so they are compared with the second half alone. `fresh`, the group of each turn in
-    which its credit was computed, adds the figures of `spread.NAMES`.
+    `advantages` has the shape [N] for each method. Methods in `measured` are credited by the first
+    half of the continuations, as `Truth.credited` has it, so they are compared with the second half
+    alone. `fresh`, the group of each turn in which its credit was computed, adds the figures of
+    `spread.NAMES`. A figure needs the evidence `minimum`. Raises `TableError` if advantages have
+    another shape or are not finite.
     """
     for name, credit in advantages.items():
         if credit.shape != truth.advantage.shape or not np.isfinite(credit).all():
@@ -122,8 +124,9 @@ def _statistics(truth: Truth, fresh: Ints | None) -> dict[str, Callable[[Floats]
 def _ceiling(truth: Truth, statistic_of: _Factory, weights: Floats) -> float:
     """Return the correlation of two measurements with K continuations each.
 
-    It is extrapolated from quarters and halves of the K: 1/r is linear in 1/K. With 16 to 48
-    continuations it is 0.01 to 0.02 too low; the Spearman-Brown formula is 0.01 to 0.045 too high.
+    Quarters and halves of the K are compared with each other; 1/r is linear in 1/K where the errors
+    of K are independent, so it is extrapolated. With 16 to 48 continuations this is 0.01 to 0.02
+    too low; the Spearman-Brown formula is 0.01 to 0.045 too high for ranks within few turns.
     """
     quarters = [np.arange(i, truth.returns.shape[1], 4) for i in range(4)]
 
@@ -159,7 +162,7 @@ def _over_all_turns(truth: Truth, wanted: Floats, credit: Floats) -> Statistic:
 
 
 def _within(parts_of: Callable[[Truth], Ints]) -> _Factory:
-    """Return the mean correlation within parts, weighted by turns, but for parts of equal truth."""
+    """Return the mean correlation within parts with unequal truth, weighted by their turns."""
 
     def factory(truth: Truth, wanted: Floats, credit: Floats) -> Statistic:
         part = parts_of(truth)

@@ -85,7 +85,11 @@ class Evidence:
 def collect(
     truth: Truth, bearing: Mapping[str, Bools], group: Ints | None, minimum: Minimum
 ) -> Evidence:
-    """Return a truth's evidence; `bearing` and `group`, None for tasks, have shape [N] each."""
+    """Return the evidence of a truth of N turns, whose groups are tasks.
+
+    `bearing` has the turns that bear each figure, `group` the group in which each turn's credit was
+    computed (None: the task). Shapes [N] each. `minimum` is the least evidence of a figure.
+    """
     turns = truth.turns
     first = turns.starts
     returns = np.bincount(turns.rollout, weights=turns.reward)

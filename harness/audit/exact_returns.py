@@ -17,7 +17,11 @@ from harness.types.rollout import Rollout
 
 
 class ExactReturns:
-    """The policy's exact values of states, as `count` equal columns, in place of `StateReturns`."""
+    """The policy's exact values of the states of episodes; it plays nothing beside them.
+
+    It stands in for `StateReturns`: a rollout gets `state_returns` with `count` equal columns, so
+    that its values have no error. Raises `ConfigError` if the policy's probabilities are unknown.
+    """
 
     def __init__(self, policy: AuditPolicy, count: int, reward: str, gamma: float) -> None:
         one_of("reward", reward, REWARDS)

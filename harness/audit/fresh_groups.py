@@ -37,8 +37,9 @@ class FreshGroups:
 def regroup(turns: TurnTable, size: int, seed: int = 0) -> FreshGroups:
     """Deal the rollouts of each task into fresh groups of `size`, as equal in size as can be.
 
-    They are independent draws from one policy, so any part of them might have been played as a
-    group.
+    All rollouts of a task are independent draws from one policy, so any part of them is a group
+    that might have been played. A task with at most `size` rollouts stays one group. Lost rollouts
+    change a group's size by one.
     """
     task = turns.group[turns.starts]  # [R]
     rng = np.random.default_rng([seed, _STREAM, size])
@@ -56,7 +57,10 @@ def regroup(turns: TurnTable, size: int, seed: int = 0) -> FreshGroups:
 
 
 def take_turns(turns: TurnTable, rollouts: Ints) -> tuple[TurnTable, Ints]:
-    """Return the turns of some rollouts, renumbered in the given order, and their old rows [n]."""
+    """Return the turns of some rollouts in the given order, and their rows [n] in the whole table.
+
+    Rollouts and groups get new numbers, groups in the order of the old ones.
+    """
     rows = np.concatenate([np.flatnonzero(turns.rollout == one) for one in rollouts])
     columns = {field.name: getattr(turns, field.name) for field in fields(turns)}
     extra = columns.pop("extra")

@@ -1,7 +1,8 @@
 """Policy gradients by given advantages: of a table of probabilities, or of a model's parameters.
 
-With known probabilities the policy is a softmax over the actions of each state of each task. With
-sketches the gradient is the sum of advantage times sketch, and all tasks share the parameters.
+A truth with the probabilities of actions has a softmax over the actions of each state; states of
+two tasks are different. With a sketch of each turn's gradient, the gradient of the parameters is
+the sum of advantage times sketch, and all tasks share the parameters.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ _TINY: Final = 1e-12
 
 
 def cosine(truth: Truth, wanted: Floats, credit: Floats) -> Statistic:
-    """Return the cosine of two policy gradients: 0 for zero credit, nan without a known policy."""
+    """Return the cosine between two policy gradients, by the credit and by the wanted advantages.
+
+    The gradient is the sum over turns of the advantage times the gradient of the action's
+    log-probability. Credit of zeros has 0; without a known policy it is nan.
+    """
     if truth.sketch is not None:
         own, true = (_sums(truth, truth.turns.group, values) for values in (credit, wanted))
 
@@ -49,7 +54,7 @@ def _cosine(both: float, of_own: float, of_true: float) -> float:
 
 
 def squared_norms(truth: Truth, part: Ints, credit: Floats) -> Floats | None:
-    """Return the squared norm of each part's gradient, parts [N] within tasks; None if unknown."""
+    """Return each part's squared norm, None if the policy is unknown; a part is of one task."""
     if truth.sketch is not None:
         found: Floats = np.square(_sums(truth, part, credit)).sum(axis=1)
         return found

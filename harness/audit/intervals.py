@@ -75,9 +75,9 @@ def weighted(weights: Floats, values: Floats) -> float:
 def figures(
     weights: Floats, statistics: Mapping[str, Statistic], kind: Kind, tasks: int
 ) -> dict[str, Figure]:
-    """Return the figure of each method; the first method is what others are compared with.
+    """Return the figure of each method; the others are compared with the first one.
 
-    `weights` are the `samples`, `tasks` is the number of tasks that bear the figure.
+    `weights` are the `samples`; `tasks` is the number of tasks that bear the figure.
     """
     found: dict[str, Figure] = {}
     first, first_arms = np.empty(0), (math.nan, math.nan)
@@ -125,7 +125,8 @@ def _cosine(values: Floats) -> tuple[float, float]:
 def _error(values: Floats, share: float = 1.0) -> tuple[float, float]:
     """Return the standard error and Student's quantile.
 
-    `values` [1 + P] begin with that of all tasks; `share` is that of Satterthwaite's degrees.
+    `values` has the value of all tasks, then those without one task each, [1 + P]. `share` is the
+    share of Satterthwaite's degrees of freedom that is taken.
     """
     apart = _apart(values)
     squares = math.fsum(apart**2)
@@ -143,8 +144,9 @@ def _difference(
 ) -> tuple[float, float]:
     """Return the interval of a difference, by squares of both intervals' arms.
 
-    The arms add as errors of the jackknife's correlation (Zou and Donner 2008, eq. 6 and 7), and
-    keep a width where few tasks tell the methods apart.
+    The arms are added as correlated errors are (Zou and Donner 2008, eq. 6 and 7), the correlation
+    being the jackknife's. Unlike an error of the difference it keeps a width where few tasks tell
+    the methods apart.
     """
     if not np.isfinite((*of_first, *of_own)).all():
         return math.nan, math.nan
@@ -175,7 +177,10 @@ def _quantile(degrees: float) -> float:
 
 
 def _wilson(share: float, error: float, quantile: float, tasks: int) -> tuple[float, float]:
-    """Return Wilson's interval of a share with an error; if all tasks agree, each is one value."""
+    """Return Wilson's interval of a share with a standard error.
+
+    Equal shares of all tasks tell no error; each task then counts as one value.
+    """
     share = min(max(share, 0.0), 1.0)
     variance = share * (1 - share)
     count = variance / error**2 if error > _FLAT and variance > _FLAT else float(max(tasks, 1))

@@ -61,8 +61,9 @@ async def measure_model(
 ) -> TruthSet:
     """Play groups with a model, or with the noisy expert, and measure the truth of their turns.
 
-    `on_group` gets the groups played so far and their total. Raises `AgentGymsError` if the model
-    or the environment cannot be opened, or every episode was lost.
+    `config` has environment, split, number of tasks, model and agent, as for an evaluation.
+    `on_group` is called after each group with the groups played so far and their total. Raises
+    `AgentGymsError` if the model or the environment cannot be opened, or every episode was lost.
     """
     if config.agent.kind in ("reflexion", *SEARCHES):
         raise ConfigError("an audit plays each episode once: give --agent direct or react")

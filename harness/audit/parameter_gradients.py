@@ -30,7 +30,11 @@ SIZE: Final = 2048
 
 
 class Projection:
-    """A seeded count sketch of trained parameters on one device, 4 bytes for each; `size` is D."""
+    """A seeded count sketch of a policy's trained parameters; it keeps 4 bytes for each.
+
+    `size` is D, the dimensions of a sketch. The policy must be on one device. Raises `ValueError`
+    if a trainer has changed the policy's layers.
+    """
 
     def __init__(self, policy: Policy, size: int = SIZE, seed: int = 0) -> None:
         if adds_in_place(policy.model):
@@ -60,9 +64,10 @@ class Projection:
 def sketches(
     policy: Policy, rollouts: Sequence[Rollout], projection: Projection, temperature: float = 1.0
 ) -> NDArray[np.float16]:
-    """Return the sketched gradients of the turns' log-probabilities, on one scale. Shape [N, D].
+    """Return the sketched gradient of each turn's log-probability, on one scale. Shape [N, D].
 
-    A turn's is the sum over its sampled tokens. Temperature 0 counts as 1.
+    The log-probability of a turn is the sum over its sampled tokens. Equal answers to equal prompts
+    pass through the model once, in evaluation mode. Temperature 0 counts as 1.
     """
     known: dict[tuple[object, ...], Sketch] = {}
 

@@ -30,7 +30,10 @@ def by_group_size(
     estimators: Estimators,
     measured: Collection[str] = (),
 ) -> dict[str, Agreement]:
-    """Return figures with fresh groups of each size; half the continuations credit `measured`."""
+    """Return the figures of methods with fresh groups of each size, on the same turns and truth.
+
+    The truth's groups are the tasks. Half of the continuations credit the methods in `measured`.
+    """
     found = {}
     for size in sizes:
         groups = regroup(truth.credited(), size)
@@ -56,7 +59,12 @@ def by_thirds(
     by: str,
     measured: Collection[str] = (),
 ) -> dict[str, Agreement]:
-    """Return the figures of rollouts by third of `success` or `length`; empty ones are left out."""
+    """Return the figures of the rollouts in each third of the range; empty thirds are left out.
+
+    The range is `success`, of the task's rollouts from 0 to 1, or `length`, up to the longest
+    rollout. Advantages have the shape [N]. Half of the continuations credit the methods in
+    `measured`.
+    """
     values, names = (_success if by == "success" else _lengths)(truth)
     third = np.clip(np.ceil(values * _THIRDS - 1e-9) - 1, 0, _THIRDS - 1).astype(np.int64)
     found = {}

@@ -43,7 +43,12 @@ class AuditPolicy(ContinuationPlayer, Protocol):
 
 
 class NoisyExpert:
-    """The environment's expert, with random actions by probability `noise`; it has no memory."""
+    """The environment's expert with random actions in between; it has no memory and no model.
+
+    A random action is an admissible one. If all of them have parts to fill in, or none can be
+    listed, it is one of the `beginnings` of the expert's action. `noise` is its probability, in [0,
+    1].
+    """
 
     def __init__(self, noise: float, kind: str = "best") -> None:
         if not 0 <= noise <= 1:
@@ -124,7 +129,11 @@ class NoisyExpert:
 
 
 def beginnings(action: str) -> list[str]:
-    """Return an action's shorter forms, shortest first, at least one; it loses words or lines."""
+    """Return the shorter forms of an action, from the shortest one; at least one.
+
+    `verb[words]` loses words in its brackets, code of several lines loses lines, anything else
+    words: always from the end.
+    """
     verb, bracket, content = action.partition("[")
     if bracket and content.endswith("]") and "\n" not in action:
         words = content[:-1].split()

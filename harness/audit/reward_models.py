@@ -20,7 +20,11 @@ _CONFIG: Final = "config.json"
 
 
 def settings(run: Path) -> dict[str, Any]:
-    """Return the configuration of a run whose reward model scores turns, or raise `ConfigError`."""
+    """Return the configuration of a run that trained a model which scores turns.
+
+    Raises `ConfigError` if the folder is no run's, its annotators have no such model, or the model
+    is compared with the policy before training, which checkpoints do not keep.
+    """
     where = f"--process-reward {str(run)!r:.200}"
     if not (run / _CONFIG).is_file():
         raise ConfigError(f"{where} is no training run's folder: it has no {_CONFIG}")
@@ -41,9 +45,9 @@ def process_rewards(
 ) -> Floats:
     """Return beta * (log pi_phi - log pi) of each turn, shape [N]; the newest checkpoint is pi_phi.
 
-    `policy` is pi, the sampler of the rollouts' tokens (OPRL, Eq. 1). Raises `ConfigError` as
-    `settings` does and without a whole checkpoint, `CheckpointError` if its model is damaged or
-    does not fit.
+    `policy` is pi, the sampler of the rollouts' tokens (OPRL, Eq. 1). Raises the errors of
+    `settings`, `ConfigError` if the run has no whole checkpoint, and `CheckpointError` if its model
+    is damaged or does not fit the policy.
     """
     config = settings(run)
     context = AnnotatorContext(policy, context=config["agent"]["context"], temperature=temperature)

@@ -38,7 +38,7 @@ _TINY: Final = 1e-9
 
 
 def statistics(truth: Truth, fresh: Ints) -> dict[str, Callable[[Floats], Statistic]]:
-    """Return the maker of each of `NAMES`' statistics; `fresh` has each turn's group, shape [N]."""
+    """Return the function from credit to statistic for each of `NAMES`; `fresh` has groups, [N]."""
     turns = _EqualTurns(truth, fresh)
     return {
         "snr": lambda credit: _snr(truth, fresh, credit),
@@ -73,7 +73,7 @@ def _snr(truth: Truth, fresh: Ints, credit: Floats) -> Statistic:
 
 
 class _EqualTurns:
-    """Turns played in several groups of their task: `_cell` numbers equals, `_pair` by group."""
+    """The turns in several groups; `_cell` numbers equal turns, `_pair` equal ones of a group."""
 
     def __init__(self, truth: Truth, fresh: Ints) -> None:
         turns = truth.turns

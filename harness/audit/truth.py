@@ -98,7 +98,10 @@ class Truth:
         return replace(self, returns=self.returns[:, which::2])
 
     def credited(self) -> TurnTable:
-        """Return turns with `state_value` by the first half; compare credit with the second."""
+        """Return the turns with `state_value` by the first half, in units of their rewards.
+
+        Compare credit that reads it with the second half, whose errors are independent.
+        """
         value = self.options.reward_scale * self.half(0).returns.mean(axis=1)
         return replace(self.turns, state_value=value)
 

@@ -152,7 +152,7 @@ def whole_numbers(text: str, option: str, example: str) -> list[int]:
 
 
 def new_config(given: Mapping[str, Any]) -> EvaluationConfig:
-    """Return an evaluation's settings; `click.UsageError` without environment or model."""
+    """Return an evaluation's settings; raise `click.UsageError` without environment or model."""
     from harness import config as configs
 
     name = str(given.get("model", {}).get("name", ""))
@@ -211,7 +211,10 @@ def _resolved(config: EvaluationConfig) -> EvaluationConfig:
 
 
 def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> int:
-    """Play a run's newest evaluated checkpoints, print their mean; 1 if episodes are missing."""
+    """Play the newest evaluated checkpoints of a run, and print their mean.
+
+    Each has a folder, in which a repeated call goes on. The status is 1 if episodes are missing.
+    """
     from harness.evaluation import results, run_checkpoints
     from harness.evaluation.model_source import check_checkpoint, is_run
     from harness.reporting import report_output

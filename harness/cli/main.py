@@ -161,7 +161,7 @@ def gateway(recipe: str, address: str, overrides: tuple[str, ...]) -> None:
 
 
 def run() -> None:
-    """Entry point: an error is one line, the status after a signal 128 plus its number."""
+    """Entry point: prints each error in one line; a signal gives the status 128 plus its number."""
     last_resort.run("harness", _run)
 
 

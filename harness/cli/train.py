@@ -278,7 +278,7 @@ def _print_plan(config: Config, gpus: _Gpus) -> bool:
 
 
 def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
-    """Print the plan of the first new run, the state of all, and what they lack (status 2)."""
+    """Print the plan of the first new run and all states; exit with 2 if anything is missing."""
     from harness.preflight.series_plan import plan_all
     from harness.runs.runfolder import RunFolder
     from harness.training import series

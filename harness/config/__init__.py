@@ -1,8 +1,9 @@
 """All settings: a schema for training and one for evaluation, recipes, and their loader.
 
-Each setting is a field of a section in `schema` and `rollout_settings` (training) or `evaluation`.
-Takes files and overrides as nested dictionaries; returns a frozen `Config` or `EvaluationConfig`,
-or raises a `ConfigError` that names the key.
+Each setting is a field of a section in `schema` and `rollout_settings` (training) or `evaluation`,
+with its type, range, default and description. `consistency` checks settings that depend on each
+other. Takes files and overrides as nested dictionaries; returns a frozen `Config` or
+`EvaluationConfig`, or raises a `ConfigError` that names the key.
 """
 
 from __future__ import annotations

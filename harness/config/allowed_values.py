@@ -28,7 +28,7 @@ def annotations_of(section: type[BaseModel]) -> dict[str, Any]:
 
 
 def choices(annotation: Any) -> tuple[Any, ...]:
-    """Return the values of a `Literal` setting or of a list's items, None first; () for others."""
+    """Return the values of a `Literal` setting or a list's items, any None first; () for others."""
     plain, _, optional = _parts(annotation)
     if typing.get_origin(plain) is tuple:
         return choices(typing.get_args(plain)[0])
@@ -38,7 +38,7 @@ def choices(annotation: Any) -> tuple[Any, ...]:
 
 
 def bounds(annotation: Any) -> str:
-    """Return the range of a number or a list's numbers; "" without one, floats are finite."""
+    """Return the range of a number or of a list's numbers, such as `at least 1`; "" without one."""
     plain, metadata, _ = _parts(annotation)
     if typing.get_origin(plain) is tuple:
         return bounds(typing.get_args(plain)[0])

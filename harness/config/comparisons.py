@@ -1,7 +1,7 @@
 """The settings in which runs differ because their methods do.
 
-`comparisons.toml` names them with reasons, a method's row the settings of a run that it sets. For
-methods outside the file the table of methods stands alone.
+`comparisons.toml` names them, each value with its reason. A method's row in the table of methods
+names the settings of a run that it sets. For methods outside the file only the table counts.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def differs(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether two runs, as `flat` has them, differ in a key as `method.credit.gamma`.
+    """Return whether two runs, all settings as `flat` returns them, differ in a setting.
 
-    A method's setting without a value equals a missing one.
+    A key is such as `method.credit.gamma`. A method's setting without a value equals a missing one.
     """
     absent = None if key.startswith(_METHOD) else _ABSENT
     a, b = first.get(key, absent), second.get(key, absent)

@@ -38,9 +38,9 @@ _MOST_KEYS: Final = 16
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a recipe, a TOML file or a built-in name, and import its plug-ins.
 
-    `+` and one of `MODELS` after it trains that model, in a run whose name ends with it. Overrides
-    are such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, else text. Raises
-    `ConfigError` if the file is missing or not TOML, or a key or value is wrong.
+    A name followed by `+` and one of `MODELS` trains that model, in a run whose name ends with it.
+    Overrides are such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, else text.
+    Raises `ConfigError` if the file is missing or not TOML, or a key or value is wrong.
     """
     values = _with_model(path)
     values.pop(DEPARTURES, None)

@@ -22,7 +22,10 @@ _FOLDER_NAME: Final = re.compile(r"[\w.+=@ -]{0,200}")
 
 
 class Section(BaseModel):
-    """Base of all sections: refuses unknown keys, other types (but int for float), nan, inf."""
+    """Base of all sections. Refuses unknown keys, values of another type, nan and infinity.
+
+    An int is accepted for a float; nothing else is converted.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -65,7 +68,11 @@ def folder_name(name: str) -> str:
 
 
 def build(kind: type[_S], values: Mapping[str, Any]) -> _S:
-    """Return a section of nested dictionaries, with defaults; `ConfigError` lists all errors."""
+    """Return a section or a configuration of nested dictionaries; missing keys take their defaults.
+
+    Raises `ConfigError`, which lists all errors, if a key is unknown, or a value has the wrong type
+    or is out of its range.
+    """
     try:
         return kind.model_validate(values)
     except ValidationError as e:
@@ -94,6 +101,10 @@ def digest_values(values: Mapping[str, Any]) -> str:
 
 
 def without_seed(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's configuration without seed, name, output folder, threads and swept names."""
+    """Return a run's configuration without the keys that change figures only by chance.
+
+    These are seed, name, output folder, number of threads, and the names of swept settings. Runs
+    that repeat each other with different seeds have equal results here.
+    """
     kept = {k: v for k, v in run["run"].items() if k not in _WITHOUT_EFFECT}
     return {**{key: part for key, part in run.items() if key != "swept"}, "run": kept}

@@ -26,12 +26,12 @@ def vary(
 ) -> list[Config]:
     """Return the configurations of a recipe by every method, combination of swept values and seed.
 
-    A run is named `NAME-METHOD-KEY=VALUE-seedN`, where NAME is `run.name`, METHOD one of `methods`
-    if there are some, KEY the last part of a swept setting's key (all of it if two end alike), and
-    N the seed: `run.seed`, `run.seed` + 1, ... A sweep is such as `method.credit.alpha=0.3,0.5`;
+    A run is named `NAME-METHOD-KEY=VALUE-seedN`: NAME is `run.name`, METHOD one of `methods` if
+    there are some, and N the seed: `run.seed`, `run.seed` + 1, ... KEY is the last part of a swept
+    setting's key, or all of it if two end alike. A sweep is such as `method.credit.alpha=0.3,0.5`;
     commas in brackets and quotes part nothing. With methods, all runs of a seed stand before those
-    of the next, so that pairs are whole early. Raises `ConfigError` if a key or value is wrong,
-    swept twice, or two combinations are equal.
+    of the next, so that pairs are whole early. Raises `ConfigError` if a key or value is wrong, a
+    key is swept twice, or two combinations are equal.
     """
     if methods:
         made = [_of_method(one, recipe, overrides, sweeps, seeds) for one in methods]
@@ -71,7 +71,10 @@ def _of_method(
 
 
 def lengthened(config: Config, overrides: Sequence[str]) -> Config:
-    """Return a configuration with the last `run.steps` given; `ConfigError` for other settings."""
+    """Return a run's configuration with the last `run.steps` of its overrides.
+
+    Raises `ConfigError` for another setting, or a wrong number.
+    """
     for override in overrides:
         if override.partition("=")[0].strip() != "run.steps":
             raise ConfigError(

@@ -33,8 +33,9 @@ def shares(turns: TurnTable) -> tuple[Floats, Floats, Bools]:
 def earned(turns: TurnTable) -> tuple[Floats, Floats]:
     """Return the share before and after each turn of what did not hold when its rollout began.
 
-    A share s that was s_0 counts (s - s_0) / (1 - s_0). Without such atoms, and before the first
-    known ones, it is 0; unknown ones have the share of the turn before. Shapes [N] each.
+    Atoms that hold from the start do not count; a share s that was s_0 counts
+    (s - s_0) / (1 - s_0). Without such atoms, and before the first known ones, it is 0; unknown
+    ones have the share of the turn before. Shapes [N] each.
     """
     assert turns.next_atoms is not None
     before, after = [0.0] * len(turns), [0.0] * len(turns)

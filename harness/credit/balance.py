@@ -17,11 +17,11 @@ _Split = tuple[int, int, int, int, list[_Part]]
 def partitions(lengths: Sequence[int], parts: int) -> list[list[int]]:
     """Return the rows of each of k parts, ascending: equally many rows, nearly equal total lengths.
 
-    The largest differencing method of Karmarkar and Karp (1982) on tuples of k rows: rows are taken
-    k at a time by length; then the two tuples whose parts differ most are merged, the greatest part
+    The largest differencing method of Karmarkar and Karp (1982) on tuples of k rows. Rows are taken
+    k at a time by length. Then the two tuples whose parts differ most are merged, the greatest part
     of one with the smallest of the other, until one is left.
-    Reference: verl's `balance_batch`, ties included. Departs from it: where k does not divide their
-    number, rows of length 0 are added and left out of the result.
+    Reference: verl's `balance_batch`, ties included. Departs from it: where k does not divide the
+    number of rows, rows of length 0 are added and left out of the result; verl refuses this.
     """
     integer("parts", parts, 1)
     count = len(lengths)

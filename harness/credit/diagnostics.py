@@ -61,7 +61,8 @@ def _salt_figures(turns: TurnTable, settings: Settings) -> Figures:
 def _scpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return credited turns per failed rollout, and the mean credit of a turn times alpha.
 
-    SCPO's Figure 7: about 12 and .034 late in training. Failures without a success count, too.
+    SCPO's Figure 7: about 12 and .034 late in training. Failed rollouts of groups without success
+    count too, with nothing; the mean is over all turns of the table.
     """
     chosen = {key: settings[key] for key in keyword_defaults(scpo.plan) if key in settings}
     aligned = scpo.plan(turns, **chosen, whole=False)
@@ -227,9 +228,10 @@ def divergent_anchors(
 ) -> float:
     """Return the share of repeated states whose best action was taken only once.
 
-    A state counts if it has actions taken once and more often, and one taken once has the highest
-    mean step return. Reference: ECPO, Figure 1 and section 1, which plot the share (9% to 28% in
-    training) without a formula: this one is read off the example.
+    A repeated state was visited at least twice by its group. It counts if it has actions taken once
+    and actions taken more often, and the highest mean step return is of one taken once.
+    Reference: ECPO, Figure 1 and section 1, which plot the share (9% to 28% in training) without a
+    formula: this one is read off the example.
     """
     if not len(turns):
         return 0.0
@@ -256,7 +258,8 @@ def summarise(
 ) -> dict[str, float]:
     """Return the figures to log, under `credit/`: those of every method, then the estimator's.
 
-    `advantage` is of turns or tokens; `settings` are the base's, too. An empty table has none.
+    `advantage` has a number for each turn or each token. `settings` are the estimator's and its
+    base's hyperparameters. A table without turns gives no figures.
     """
     if not len(turns):
         return {}

@@ -1,6 +1,6 @@
 """Groups of rows, and statistics within them.
 
-A group is a set of equal labels, [K]. `states` groups turns with equal keys or similar texts.
+A group is a set of rows with equal labels, [K]. `states` groups turns by key or similar text.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def group_weight(weight: Floats, label: Ints) -> Floats:
 def label_mean(x: Floats, label: Ints, weight: Floats | None = None) -> Floats:
     """Mean of the values of each of L labels, weighted if weights are given; 0 of none. Shape [L].
 
-    The mean of equal values is exactly their value, as the sum is of distances from one of them. A
-    label's weights sum to a whole number.
+    The mean of equal values is exactly their value. So the sum is of distances from one of them: a
+    sum of the values, divided by their number, need not give it. A label's weights sum to a whole
+    number.
     """
     one = np.zeros(label.max(initial=-1) + 1)
     one[label] = x  # any value of each label
@@ -86,9 +87,9 @@ def standardise(
 ) -> Floats:
     """Distance of each row from its group's mean; 0 in a group of one. Shape [K].
 
-    (x - mean) / (std + eps) with `norm="std"`, x - mean with `norm="mean"`. Values that are equal
-    up to rounding get exact zeros, or eps would make signals of rounding errors. The size of a
-    group is the sum of its weights, a whole number.
+    (x - mean) / (std + eps) with `norm="std"`, x - mean with `norm="mean"`. A group whose values
+    are equal up to rounding gets exact zeros: dividing rounding errors by eps would make signals of
+    them. The size of a group is the sum of its weights, a whole number.
     """
     one_of("norm", norm, ("std", "mean"))
     one_of("ddof", ddof, (0, 1))
@@ -140,14 +141,14 @@ def states(turns: TurnTable, similarity: float | None = None) -> Ints:
     """Return labels of turns, equal exactly when their states are. Shape [N].
 
     States are equal when the turns are of one group and the keys agree. With `similarity`, in (0,
-    1], also when their texts are similar: a group's distinct texts are taken in alphabetical order,
-    and each is added to the first cluster whose first text has a difflib ratio of at least
-    `similarity` with it, or starts a new one. GiGPO's released code takes them in the order of its
-    rows.
+    1], also when the states' texts are similar. The distinct texts of a group are then taken in
+    alphabetical order. Each is added to the first cluster whose first text has a difflib ratio of
+    at least `similarity` with it, or starts a new one. GiGPO's released code takes texts in the
+    order of its rows; alphabetical order makes the result independent of that order.
 
-    A state's text is the observation that the turn before reached (in the column `text` behind
-    "||"), the alphabetically first if there are several. Without one, as for the initial state, it
-    is the key.
+    A state's text is the observation that the turn before reached (the part of the column `text`
+    behind "||"), the alphabetically first if there are several. A state that was never reached by a
+    turn, like the initial one, or a table without texts has the key for its text.
     """
     exact = encode(turns.group, turns.state_key)
     if similarity is None:
@@ -195,7 +196,7 @@ def _fitting(text: str, leaders: Sequence[str], similarity: float) -> int:
 
 
 def state_texts(turns: TurnTable, exact: Ints, first: Ints) -> list[str]:
-    """Return the text of each of S states; `exact` [N] has turns' states, `first` [S] a row."""
+    """Return each state's text; `exact` [N] has the turns' states, `first` [S] a row of each."""
     known: dict[int, str] = {}
     states_of, owner = exact.tolist(), turns.rollout.tolist()
     for row, text in enumerate(turns.text.tolist()[:-1]):

@@ -45,7 +45,7 @@ def matches(
     lam: float = 0.4,
     monotone: bool = True,
 ) -> list[tuple[int, int]]:
-    """Return the pairs (reference position, step) of `match` in order, with those of credit 0."""
+    """Return the pairs (reference position, step) of `match` in its order; some have credit 0."""
     check_levels(theta, lam)
     found = _credited_matches(similarity, self_similarity, order, theta, monotone)
     return [(position, step) for position, step, _ in found]
@@ -71,7 +71,8 @@ def match(
         order: The order in which steps are matched: each of 0..l-1 once. Shape [l].
         theta: The least similarity of a match, in [0, 1].
         lam: The soft base lambda, in [0, 1): a similarity up to it gives credit 0.
-        monotone: False credits every match: the paper's ablation without monotonicity.
+        monotone: False credits every match, also at positions credited before: the paper's ablation
+            without monotonicity.
 
     Raises:
         ConfigError: A shape, a similarity, the order or a number does not fit.
@@ -144,7 +145,10 @@ def lockstep(
     walks: Sequence[Walk[Result]],
     answer: Callable[[list[tuple[int, tuple[int, int]]]], Sequence[float]],
 ) -> list[Result]:
-    """Return the results of new walks; `answer` gets each step's (index of the walk, its pair)."""
+    """Return the results of walks that have not started, with one batch of similarities a step.
+
+    `answer` returns the similarities of pairs (index of the walk, the pair that it yielded).
+    """
     results: list[Any] = [None] * len(walks)
     requests: list[tuple[int, tuple[int, int]]] = []
     answers: list[tuple[int, float | None]] = [(index, None) for index in range(len(walks))]

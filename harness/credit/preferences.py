@@ -1,7 +1,8 @@
 """Preferences between rollouts of a group, or turns of a state: losses, and their derivatives.
 
-A score is a weighted log-ratio of two policies' probabilities. Losses depend only on scores, so the
-gradient is that of each rollout's log-probabilities times its derivative, without a common graph.
+The score of a rollout or turn is a weighted log-ratio of two policies' probabilities. Losses depend
+only on scores, so training needs no graph over a complete group: compute the scores, then the
+gradient of each rollout's log-probabilities times its derivative.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Pairs:
     def by_value(
         cls, group: Ints, value: Floats, action: Ints, may_win: Bools, margin: float
     ) -> Pairs:
-        """Return pairs of a group whose actions differ, and values by more than `margin`."""
+        """Return the pairs of a group that differ in action, and in value by more than `margin`."""
         winners, losers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for rows in members(encode(group)):
             own, done = value[rows], action[rows]

@@ -130,7 +130,8 @@ def prepared(
 ) -> tuple[Callable[[TurnTable], Floats], list[Layer]]:
     """Return an estimator with its hyperparameters, which are checked here alone, and its layers.
 
-    Its caller checks that a table has the columns that it `needs`. Raises `ConfigError`.
+    Its caller checks that a table has the columns that it `needs`. Raises `ConfigError` if a name
+    or a hyperparameter is unknown.
     """
     found = layers(name, hyperparameters)
     return functools.partial(_ESTIMATORS.get(name).unchecked, **hyperparameters), found
@@ -144,7 +145,10 @@ def needs(name: str, hyperparameters: Mapping[str, Any] | None = None) -> tuple[
 
 
 def base_estimator(base: Base, settings: Mapping[str, Any]) -> Callable[[TurnTable], Floats]:
-    """Return the estimator that another one builds on; what `base` sets wins over `settings`."""
+    """Return the estimator that another one builds on, with its hyperparameters.
+
+    `base` is its name, or a mapping with its `name` and hyperparameters, which win over `settings`.
+    """
     name, own = _split(base)
     return functools.partial(get(name), **{**settings, **own})
 
@@ -152,8 +156,9 @@ def base_estimator(base: Base, settings: Mapping[str, Any]) -> Callable[[TurnTab
 def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
     """Refuse hyperparameters that the estimator does not have.
 
-    Raises `ConfigError`, also if the estimator or its base is unknown, or it changes step returns
-    that its base does not read.
+    Raises:
+        ConfigError: The estimator, its base or a hyperparameter is unknown, or it changes step
+            returns that its base does not read.
     """
     known = hyperparameters_of(name, hyperparameters)
     if "scale_by_std" in hyperparameters and "scale_by_std" not in known and "norm" in known:
@@ -184,7 +189,11 @@ def reads_step_returns(name: str, hyperparameters: Mapping[str, Any] | None = No
 
 
 def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an estimator's hyperparameters and defaults, with those of its or a `given` base."""
+    """Return an estimator's hyperparameters and their defaults, with those of its base.
+
+    A name that both have means the outer one's. `given` may hold another `base` than the default
+    one.
+    """
     own = _ESTIMATORS.hyperparameters(name)
     base = _base_of(name, given or {})
     below = hyperparameters_of(*_split(base)) if base is not None else {}
@@ -193,7 +202,7 @@ def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dic
 
 
 def layers(name: str, hyperparameters: Mapping[str, Any]) -> list[Layer]:
-    """Return an estimator and its bases, outermost first, each with its checked hyperparameters."""
+    """Check settings; return an estimator and its bases, outermost first, each with its own."""
     check(name, hyperparameters)
     own = _ESTIMATORS.hyperparameters(name)
     first = (name, {key: hyperparameters.get(key, default) for key, default in own.items()})
@@ -226,7 +235,7 @@ def _split(base: Base) -> tuple[str, dict[str, Any]]:
 def preset(
     name: str, estimator_name: str, given: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the settings of a preset that the estimator has; `ConfigError` if there is none."""
+    """Return a preset's settings that the estimator or its base has; `ConfigError` if unknown."""
     settings = _PRESETS.get(name)
     known = hyperparameters_of(estimator_name, given)
     own = _own_settings(estimator_name, given or {})

@@ -33,7 +33,7 @@ def reward(name: str) -> Callable[[Reward], Reward]:
 
 
 def get(expression: str) -> Reward:
-    """Return one of `names()` or a sum as `"success - 0.01 * turns"`; `ConfigError` if unknown."""
+    """Return a reward by name, or a sum like `"success - 0.01 * turns"`; else `ConfigError`."""
     parts = re.split(r"\s+([+-])\s+", expression.strip())
     if len(parts) == 1 and "*" not in expression:
         return _REWARDS.get(expression)

@@ -128,7 +128,7 @@ class TurnTable:
 
     @classmethod
     def from_columns(cls, **columns: Any) -> TurnTable:
-        """Build a table from sequences of N, with defaults for what is missing.
+        """Build a table from sequences of N values, with defaults for what is missing.
 
         Only `rollout` and `reward` are required. Defaults: one group, turns counted from 0, success
         where the rollout's return is positive, all turns valid and none failed, all states

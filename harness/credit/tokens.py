@@ -14,10 +14,10 @@ from harness.types.errors import TableError
 def token_table(turns: TurnTable, lengths: Ints, **columns: Any) -> TurnTable:
     """Return the table whose rows are the response tokens of the turns, in their order.
 
-    A turn's keys and flags are repeated, its reward is on its last token, texts are empty; `turn`
-    counts tokens within the rollout. Optional columns are not carried over: a turn's value is not
-    its tokens'. `lengths` are the tokens of each turn, at least 1; `columns` are of tokens, such as
-    `value`.
+    Keys and flags of a turn are repeated for its tokens, `turn` counts tokens within the rollout,
+    the turn's reward is on its last token, texts are empty. Optional columns of the turns are not
+    carried over: a turn's value is not its tokens'. `lengths` are the tokens of each turn, at least
+    1. `columns` are optional ones with a number for each token, such as `value`.
     """
     lengths = np.asarray(lengths)
     if lengths.shape != (len(turns),) or not np.issubdtype(lengths.dtype, np.integer):

@@ -1,6 +1,7 @@
 """The trees of a table: rollouts that branched from others share their first turns with them.
 
-A node is a turn, siblings' copies included. N rows, U nodes, R rollouts, G groups.
+A node is a turn that some rollout took; siblings' copies of it are the same node. N rows, U nodes,
+R rollouts, G groups.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def roots(turns: TurnTable) -> Ints:
 
 
 def backed_up(tree: Tree, turns: TurnTable, score: Floats) -> Floats:
-    """Return the value of nodes and first states: a leaf's score, else children's mean. [U + G]."""
+    """Return nodes' and first states' values, [U + G]: a leaf's score, else its children's mean."""
     value = np.zeros(tree.size)
     last = np.flatnonzero(~turns.goes_on)
     value[tree.node[last]] = score
@@ -77,7 +78,8 @@ def backed_up(tree: Tree, turns: TurnTable, score: Floats) -> Floats:
 def leaf_outcomes(turns: TurnTable, shared: Shared) -> tuple[Outcomes, Floats]:
     """Return the outcome of each rollout, and the number that each turn's advantage loses. [N].
 
-    A penalty on the `return` is part of the outcome; on the `row` the invalid turn alone loses it.
+    A penalty on the `return` is a part of the outcome. One on the `row` is taken off the advantage
+    of the invalid turn alone, since a node's value is that of all that follows. `step` is nowhere.
     """
     unpaid = replace(shared, invalid_penalty=0.0, penalty_on="step")
     scores = (unpaid if shared.penalty_on == "row" else shared).outcomes(turns)

@@ -74,7 +74,8 @@ class ShardedModel:
     def expect(self, *, is_last: bool) -> None:
         """Prepare the next backward pass, the last one before an optimizer step or another one.
 
-        Before the last, gradients are summed in this process (`reduce_once`) or within a replica.
+        Gradients of all but the last are summed in this process alone if `layout.reduce_once`;
+        otherwise within a replica, and over the replicas after the last.
         """
         if isinstance(self.run, _RootModule):
             sharded: Any = self.run
@@ -86,9 +87,9 @@ def shard_model(model: Any, device: torch.device, layout: Layout = Layout()) -> 
     """Shard a transformers model over the processes.
 
     The output layer is gathered in float32 also if the layout is mixed: logits need its precision,
-    and the gradients of its chunks. It is a unit of its own unless it is tied to the embedding.
-    Tied in a vision-language model it is in bfloat16, as one unit with the vision encoder, which
-    some processes may not run.
+    and the gradients of its chunks are summed in its type. It is a unit of its own unless it is
+    tied to the embedding. In a vision-language model with tied weights it is in bfloat16, because
+    it is one unit with the vision encoder, which some processes may not run.
     """
     head = model.get_output_embeddings()
     if head is None or _is_tied(model):
@@ -238,7 +239,8 @@ def load_optimizer_state(
 ) -> None:
     """Load the result of `optimizer_state`, saved by any number of processes.
 
-    Parameters may have torch's numbers for names. Raises `RuntimeError` for another model's state.
+    Parameters may have numbers instead of names, as torch writes them. Raises `RuntimeError` if the
+    state belongs to another model.
     """
     parameters = _parameters(optimizer)
     place = {name: i for i, name in enumerate(_names(optimizer, named))}

@@ -30,8 +30,8 @@ _CONNECTION_ERRORS: Final = (
 def join(rank: int, size: int, device: str) -> None:
     """Initialise the default process group, and connect every process with every other.
 
-    The process ends with status 2 if another one did not join within `JOIN_TIMEOUT`: torch's
-    threads would abort it at its usual end.
+    The process ends with status 2 and an error if another one did not join within `JOIN_TIMEOUT`.
+    If it went on to its usual end, threads that torch has started by then would abort it.
     """
     import torch
     from torch import distributed

@@ -1,4 +1,4 @@
-"""Ends a process with its parent, which may be killed: by the kernel (Linux) or a thread."""
+"""Ends a process when its parent has ended: by the kernel (Linux), or by a watching thread."""
 
 from __future__ import annotations
 

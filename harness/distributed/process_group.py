@@ -67,7 +67,10 @@ class ProcessGroup:
         return self.rank == 0
 
     def team(self, size: int) -> Any:
-        """Return torch's group of `size` consecutive processes, with this one; all call this."""
+        """Return torch's group of `size` consecutive processes, this one among them.
+
+        All processes call this; their number is a multiple of `size`.
+        """
         from torch import distributed
 
         return _team(distributed.group.WORLD, size)
@@ -109,7 +112,8 @@ class ProcessGroup:
     def gather_or_raise(self, item: _T | None, error: Exception | None = None) -> list[_T]:
         """Return the items of all processes, unless one of them passes an error.
 
-        Then the first raises the first error or a `TrainingError`, the others `ReportedElsewhere`.
+        In that case the first process raises the first error, or a `TrainingError` with it, and the
+        other processes raise `ReportedElsewhere`.
         """
         if self.size == 1:
             if error is not None:
@@ -143,7 +147,10 @@ class ProcessGroup:
         return item  # type: ignore[return-value]
 
     def run_on_first(self, work: Callable[[], _T]) -> _T:
-        """Return the first process's result in all; if it fails, others raise ReportedElsewhere."""
+        """Run a function in the first process and return its result in all processes.
+
+        If it fails, the other processes raise `ReportedElsewhere`.
+        """
         if self.size == 1:
             return work()
         item, error = None, None
@@ -172,8 +179,9 @@ SINGLE_PROCESS: Final = ProcessGroup()
 def torchrun_processes() -> Iterator[ProcessGroup]:
     """Initialise the process group that `torchrun` started, and destroy it at the end.
 
-    Only the first prints more than errors. Raises `ConfigError` for a missing or invalid variable,
-    `TrainingError` if another process did not join, has ended or does not answer.
+    Processes after the first print errors only. Raises `ConfigError` if a variable that `torchrun`
+    sets is missing or invalid. Raises `TrainingError` if another process did not join, has ended or
+    does not answer.
     """
     end_with_parent()
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:

@@ -9,7 +9,7 @@ import torch
 
 
 def own_rows(sharded: Any) -> tuple[int, int]:
-    """Return the first row of a sharded tensor in this process and the end, equal for no rows."""
+    """Return the first row of a sharded tensor that this process holds, and the end of its rows."""
     mesh, shards = sharded.device_mesh, sharded.device_mesh.size(-1)
     rows = int(sharded.shape[0])
     each = -(-rows // shards)

@@ -1,7 +1,7 @@
 """Tensors of all processes as files: each process gathers its part of them in full and writes it.
 
-They write at the same time, each from one file of about `FILE_BYTES` in main memory. Every tensor
-is whole in one file, so the files do not depend on the sharding.
+Processes write at the same time; each holds one file of about `FILE_BYTES` in main memory. Every
+tensor stands whole in one file, so the files do not depend on the sharding.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ def write(
     # Called with a file's number, the number of files, and the full tensors on the CPU.
     save: Callable[[int, int, dict[str, torch.Tensor]], None],
 ) -> list[list[str]]:
-    """Write tensors to files; all processes call this alike. Return the names in each file.
+    """Write tensors to files; all processes call this with the same names.
 
-    Names of one tensor in a group stay one. Raises `TrainingError` if a process cannot write.
+    A name that is the same tensor as another one of its group stays the same tensor. Returns the
+    names of the tensors in each file. Raises `TrainingError` if a process could not write; see
+    `ProcessGroup.gather_or_raise`.
     """
     files = _files(tensors, groups, processes.size)
     error: Exception | None = None

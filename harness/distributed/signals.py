@@ -33,11 +33,14 @@ class Abandoned(Exception):
 class StopSignal:
     """Handles SIGTERM, SIGINT and, unless it is ignored as under `nohup`, SIGHUP.
 
-    The first signal is stored in `number` (0 before), so that the run can stop where it can be
-    resumed; `grace_s` seconds later, never if None, running episodes are cancelled. The second one
-    ends the process at once; not under `torchrun`, which passes on a scheduler's signal and ends
-    the process anyway. A later SIGHUP changes nothing either: of a closed terminal, the shell and
-    the system send one each.
+    The first signal is stored, so that the run can stop where it can be resumed. Running episodes
+    are cancelled `grace_s` seconds later, never if it is None. The second signal ends the process
+    at once. Under `torchrun` it changes nothing: a cluster's scheduler may signal this process and
+    `torchrun`, which passes the signal on, and the process ends with `torchrun` anyway. A later
+    SIGHUP changes nothing either: when a terminal is closed, the shell and the system send one
+    each.
+
+    `number` is that of the signal, 0 before there is one.
     """
 
     def __init__(self, grace_s: float | None = GRACE_S) -> None:

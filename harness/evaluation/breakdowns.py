@@ -1,6 +1,7 @@
-"""Breakdowns of a benchmark's results: `{title: {group: {column: mean, ..., "count": episodes}}}`.
+"""Breakdowns of a benchmark's results, such as by question set, number of boxes or difficulty.
 
-Each mean is one of `harness.evaluation.units.mean_of`.
+A breakdown is `{title: {group: {column: mean, ..., "count": episodes}}}`; each mean is one of
+`harness.evaluation.units.mean_of`. Other environments are grouped by family only.
 """
 
 from __future__ import annotations
@@ -112,7 +113,10 @@ def _difficulty(unit: Unit) -> str:
 
 
 def _completion(units: Units) -> dict[str, Any]:
-    """Return TGC, the share of solved tasks, and SGC, that of finished scenarios solved wholly."""
+    """Return TGC, the share of solved tasks, and SGC, the share of wholly solved scenarios.
+
+    A scenario counts in SGC only if all three of its tasks were finished.
+    """
     scenarios: dict[tuple[str, int], list[bool]] = {}
     for unit in units:
         name = unit.last.task_id.rpartition("_")[0]
@@ -131,7 +135,11 @@ def _completion(units: Units) -> dict[str, Any]:
 
 
 def _sotopia(units: Units) -> Breakdown:
-    """Return the goal score of hard and of all tasks, and dimensions; hard alone if all are."""
+    """Return the goal score of the hard tasks and of all tasks, and the mean of every dimension.
+
+    A task is hard if its family is `hard` or its metric `hard` is 1. If all tasks are hard, only
+    the group of hard tasks is returned.
+    """
 
     def mean(chosen: Units, name: str) -> dict[str, Any]:
         rating = chosen.mean(lambda unit: unit.metric(name), share=False)

@@ -95,10 +95,12 @@ def resolve(
 ) -> EvaluationConfig:
     """Return the configuration with everything written out that it leaves open.
 
-    `env.max_turns`, `agent.max_prompt` (no limit), `run.tasks` (all) and other backends' options
-    may stay None. `trained` is the configuration of the model's training run, `tool_format` that of
-    its chat template; `"auto"` leaves it open. Raises `ConfigError`, which names the key, if a name
-    is unknown, a number is out of its range, or settings contradict each other.
+    The folder keeps the result, so that an evaluation resumes unchanged when a default changes.
+    `env.max_turns` (the environment's, unless the papers have another), `agent.max_prompt` (no
+    limit), `run.tasks` (all) and options of other backends stay None. `trained` is the
+    configuration of the training run that the model comes from, `tool_format` that of its chat
+    template; `"auto"` leaves it open. Raises `ConfigError`, which names the key, if a name is
+    unknown, a number is out of its range, or settings contradict each other.
     """
     env = _environment(config, trained)
     row = ROWS.get(short_name(env.id).lower(), GENERAL)
@@ -153,7 +155,8 @@ def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) ->
 def words_to_give(trained: Mapping[str, Any]) -> list[str]:
     """Return the words that `harness eval` needs beside `--model` for a run of one's own.
 
-    They are settings that a run's folder may not decide. Imports the environment's module.
+    They are settings that a run's folder may not decide, see `resolve`. The environment's module is
+    imported.
     """
     env_id, agent = trained["env"]["id"], trained.get("agent", {})
     words = ["--env", env_id] if ":" in env_id else []

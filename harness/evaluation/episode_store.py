@@ -1,7 +1,8 @@
 """The file of an evaluation's episodes: appended unit by unit, intact after any interruption.
 
-All lines of a unit, a task with a seed, are on the disk before those of the next one. So only the
-last unit can be cut off; it is dropped and played again.
+A unit is one task played with one seed, in one trial or several. All its lines are on the disk
+before those of the next unit. So only the last unit of the file can be cut off; it is dropped and
+played again.
 """
 
 from __future__ import annotations

@@ -66,8 +66,9 @@ def describe_episode(
 ) -> None:
     """Write into a recording's provenance which episode of an evaluation it holds.
 
-    `trial` counts from 1. `reflection` has `prompt`, `answer` and `tokens`; `preamble` is the text
-    before the learner's prompts; `search` is the cost of a search, as `BestOf.play` returns it.
+    `index` is the task's position in the evaluation; `trial` counts from 1. `reflection` has
+    `prompt`, `answer` and `tokens`; `preamble` is the text before the learner's prompts; `search`
+    is the cost of a search, as `BestOf.play` returns it.
     """
     recording.header["provenance"][EPISODE_KEY] = {
         "index": index,

@@ -103,8 +103,9 @@ class Evaluation:
 def choose(tasks: TaskSet, count: int | None) -> list[str]:
     """Return `count` tasks of a split, spread evenly over its families, or all of them.
 
-    The choice depends on the split alone. Scenarios (AppWorld) are chosen whole but for the last
-    one, and both seats of SOTOPIA's encounters equally often.
+    The choice depends only on the split, so every evaluation plays the same tasks. All tasks of a
+    scenario (AppWorld) are chosen together; only the last scenario may be incomplete. Both seats of
+    SOTOPIA's encounters are chosen equally often.
     """
     if count is None or count >= len(tasks):
         return list(tasks)
@@ -154,7 +155,11 @@ async def evaluate(
     processes: ProcessGroup = SINGLE_PROCESS,
     on_finish: OnFinish = lambda _: None,
 ) -> Evaluation:
-    """Play each task once on a pool of groups of one; `on_finish` gets this process's rollouts."""
+    """Play every task exactly once and return the results.
+
+    The pool has the split's environments in groups of one, `seed` decides over episodes and
+    decisions, `processes` share the tasks, and `on_finish` gets each rollout of this process.
+    """
     draws = [TaskDraw(task_id, seed_of(seed, i)) for i, task_id in enumerate(tasks)]
     options = CollectOptions(on_finish=on_finish)
     rollouts = await collect_distributed(processes, pool, draws, actor, seed=seed, options=options)

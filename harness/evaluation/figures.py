@@ -40,25 +40,31 @@ def summarise(
 ) -> dict[str, Any]:
     """Return the figures of an evaluation as plain JSON values; unknown ones are None.
 
-    A task played with one seed counts once: it is solved if any trial solved it, and has the score
-    of the last trial. Turns, shares of turns, stop reasons, tokens and cost count all trials.
-    `trials` is the maximum per task, `prices` are those of a million prompt and of a million
-    response tokens.
+    A task played with one seed counts once, whatever its number of trials: it is solved if any
+    trial solved it, and has the score of the last trial. Turns, shares of turns, stop reasons,
+    tokens and cost count all trials. `env_id` decides the breakdowns, `trials` is the maximum per
+    task, `prices` are those of a million prompt tokens and of a million response tokens.
 
     - `success`, `score`: see `harness.evaluation.units.mean_of`.
-    - `turns`: mean number per episode; `invalid_share` and other shares are of all turns.
+    - `turns`: mean number of turns per episode; each trial is an episode.
+    - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
+    - `stop_reasons`: number of episodes by reason.
     - `tokens`: total of `prompt`, `response` and `calls`; `cost`: their cost by `prices`.
-    - `costs`: mean environment `steps` and `tokens` of a task with a seed, with search.
+    - `costs`: mean environment `steps` and `tokens` of a task with a seed, with all trials and
+      search.
     - `thoughts`, if known: mean `tokens` of a turn's thought, the `longest`, and `cut_share`, the
       share of turns whose thought reached its limit or has no end.
-    - `parties`: total `tokens` and `cost` of partner and judge; None if no model took part.
+    - `parties`: total `tokens` and `cost` of partner and judge, from the environment's metrics;
+      None if no model took part.
     - `families`: `success`, `score` and `count` of each, in the papers' order.
-    - `breakdowns`: see `harness.evaluation.breakdowns`.
-    - `metrics`: mean of each metric over the units that have it, `metric_counts` of them.
+    - `breakdowns`: tables of this environment; see `harness.evaluation.breakdowns`.
+    - `metrics`: mean of each of the environment's metrics over the units that have it;
+      `metric_counts`: the number of these units.
     - `trials`: success within the first, the first two, ... trials.
-    - `samples`, if there are several seeds: see `Units.samples`.
-    - `documentation`: of AppWorld, for each of `LOOKUPS` the turns per episode that call it
-      (`calls`) and their share of all turns (`share`).
+    - `samples`: average success, pass@k and pass^k, if there are several seeds; see
+      `Units.samples`.
+    - `documentation`: only for AppWorld: for each of `LOOKUPS` the mean number of turns per episode
+      that call it (`calls`) and their share of all turns (`share`).
     """
     units = Units.collect(episodes, seeds)
     usage = sum((episode.usage for episode in episodes), Usage())
@@ -154,9 +160,10 @@ _OUTCOME_FIGURES: Final = ("success", "score", "turns", "families", "trials", "s
 
 
 def check(folder: Path, result: Mapping[str, Any]) -> str:
-    """Return a result's first disagreement with its recordings, else its outcomes; "" if none.
+    """Return the first disagreement of a `result.json` with its evaluation, "" if there is none.
 
-    Raises `DataCorrupt` if the recordings are damaged.
+    The figures are counted again from the recordings, or from the result's outcomes if the folder
+    holds no recordings. Raises `DataCorrupt` if the recordings are damaged.
     """
     if result["recordings"]["file"] != RECORDINGS:
         return f"its recordings are {result['recordings']['file']!r:.60}, expected {RECORDINGS!r}"
@@ -190,7 +197,7 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
 def count(
     started: Mapping[str, Any], seeds: Sequence[int], found: Sequence[EpisodeRecord]
 ) -> dict[str, Any]:
-    """Return the parts of a result that are counted from sorted episodes, given `started.json`."""
+    """Return a result's parts that are counted from its sorted episodes; see `started_json`."""
     service = started["config"].get("service", {})
     prices = service.get("price_prompt"), service.get("price_response")
     return {

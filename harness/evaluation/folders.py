@@ -111,7 +111,8 @@ def add_versions(folder: Path, started: dict[str, Any]) -> None:
 def read_started(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of `started.json`; `now` is its content if the evaluation started now.
 
-    Raises `ConfigError` if model, environment, tasks or prompts differ, `ResultError` if damaged.
+    Raises `ConfigError` if model, environment, tasks or prompts have changed, `ResultError` if the
+    file is damaged.
     """
     file = folder / results.STARTED
     started: dict[str, Any] = results.read_json(file)

@@ -45,8 +45,9 @@ class Source:
 def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
     """Return the model of a name: a hub name, or the folder of a model, a checkpoint or a run.
 
-    A package's model or a GGUF file is converted into the cache first; `checkpoint` is as for
-    `run_checkpoints.choose`. Raises `ConfigError` if folder, model or checkpoint is missing.
+    A package's model or a GGUF file is converted into the cache first; `checkpoint` chooses one of
+    a run, see `run_checkpoints.choose`. Raises `ConfigError` if there is no such folder and it can
+    be no hub name either, or the folder holds no model or no such checkpoint.
     """
     folder = Path(converted.folder_of(name, "model.name"))
     if is_run(folder):
@@ -116,7 +117,10 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def commit(name: str, revision: str | None) -> str | None:
-    """Return the commit of a loaded hub model's `revision`; None if it left no trace."""
+    """Return the commit of a loaded hub model; None if it left no trace on the disk.
+
+    `revision` is a branch, tag or commit; None for the main branch.
+    """
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(name, "config.json", revision=revision)
@@ -126,7 +130,8 @@ def commit(name: str, revision: str | None) -> str | None:
 def digest(folder: str | Path) -> str:
     """Return the first 12 hex characters of the SHA-256 over a model's files, by name and content.
 
-    The base model of adapters counts; other files, such as an optimizer's state, do not.
+    These are weights, configuration, tokenizer and chat template, and the base model of adapters;
+    other files, such as an optimizer's state, do not count.
     """
     from harness.model.adapters import base_of  # needs torch
 

@@ -31,9 +31,11 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model; `identity`, JSON-plain and without secrets, has all that decides its answers.
+    """A model that answers.
 
-    Its `revision` is the hub's commit, or the hash of the files in a folder.
+    `identity` is JSON-plain, without secrets, and equal whenever the same model is opened again:
+    `backend`, `name`, `revision` and all else that decides its answers. `revision` is the hub's
+    commit, or the hash of the files in a folder.
     """
 
     completer: Completer | None  # None for `expert` and `random`
@@ -54,9 +56,10 @@ def backend_of(model: ModelConfig) -> str:
 
 
 async def open_model(config: EvaluationConfig) -> Model:
-    """Return the configured model, loaded into this process or on its server.
+    """Return the model that the configuration names: loaded into this process, or on its server.
 
-    Raises `ConfigError` if it cannot be loaded so, `ModelUnavailable` if its server is silent.
+    Raises `ConfigError` if it is missing, cannot be loaded or needs another setting, and
+    `ModelUnavailable` if its server does not answer.
     """
     backend = backend_of(config.model)
     if backend not in ("hf", "vllm") and config.model.checkpoint != "newest":
@@ -158,7 +161,11 @@ def _open_vllm(config: EvaluationConfig) -> Model:
 
 
 def _template_arguments(model: ModelConfig, source: Source) -> dict[str, Any]:
-    """Return the chat template's arguments: the configured ones, else the run's, and its date."""
+    """Return the arguments of the chat template: the configured ones, else the training run's.
+
+    The run's date stays unless another is configured. Raises `ConfigError` if `model.extra` has
+    fields that no model in this process takes.
+    """
     from harness.model.chat_templates import clock
 
     given = dict(model.extra)

@@ -91,8 +91,10 @@ async def describe_pool(pool: EnvPool) -> tuple[TaskSet, dict[str, Any], dict[st
 async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Recording] | LostUnit:
     """Return the recordings of a unit's trials, or the reason of its loss.
 
-    After a failed trial the agent reflects and plays the same episode again, unless it had no turn
-    or the context is too short to reflect. Raises `ConfigError` if a retry would not help.
+    After a failed trial the agent reflects and plays the same episode again, at most
+    `baseline.trials` times. It does not if the episode has no turn or the model's context is too
+    short to reflect. Raises `ConfigError` if model or environment refuse the request, so that a
+    retry would not help.
     """
     reflections: list[str] = []
     recordings: list[Recording] = []

@@ -62,7 +62,11 @@ evaluations go on and are compared with new ones."""
 
 
 def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
-    """Return the settings that results depend on, as JSON: no addresses, rates or secrets."""
+    """Return the settings that results depend on, as plain JSON values.
+
+    Addresses, rates and secrets are left out. Two evaluations with equal settings here, apart from
+    their names, play the same episodes.
+    """
     values: dict[str, Any] = json.loads(json.dumps(to_dict(config)))
     values["run"] = {key: values["run"][key] for key in _RUN}
     values["model"] = {k: v for k, v in values["model"].items() if k not in _PLACES}
@@ -113,7 +117,8 @@ def started_json(
     """Return the content of `started.json`, which may not change until the evaluation ends.
 
     `tasks` maps ids to families, in order; `environment` has `max_turns` and `data_version`;
-    `model` is the model's identity.
+    `parties` are partner and judge; `data_source` is `TextEnv.data_source`; `model` is the model's
+    identity.
     """
     plain = reproducible_settings(config)
     return {

@@ -17,9 +17,10 @@ BEST: Final = "best"
 
 
 def choose(run: Path, wanted: str, config: Mapping[str, Any]) -> Checkpoint:
-    """Return a training run's checkpoint: `"newest"`, `"best"` or a number of steps.
+    """Return a checkpoint of a training run: `"newest"`, `"best"` or a number of steps.
 
-    The best is by validation's `checkpoint.best`, the earlier of equals; `ConfigError` if missing.
+    The best one has the best evaluation of the validation split by `checkpoint.best`, and is the
+    earlier of equals. Raises `ConfigError` if it is missing or its description damaged.
     """
     found = _complete(run)
     if wanted == NEWEST:

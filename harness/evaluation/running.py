@@ -1,8 +1,9 @@
 """Runs evaluations: every task once per seed, many at once; a finished unit is saved at once.
 
-A unit is a task with a seed. If any trial ends by an infrastructure error, the unit is missing, and
-`resume` plays it again. An episode's seed depends only on the evaluation's seed and on the task's
-position in its split, so all agents play the same episodes.
+A unit is a task with a seed: one trial or, for agents that reflect, several. If any trial ends by
+an infrastructure error, the whole unit is missing, and `resume` plays it again. An episode's seed
+depends only on the evaluation's seed and on the task's position in its split, so all agents and
+models play the same episodes. The seeds of decisions depend on the trial as well.
 """
 
 from __future__ import annotations
@@ -259,7 +260,11 @@ class _Session:
             )
 
     def _finish(self, folder: Path, started: Mapping[str, Any], store: Store) -> None:
-        """Sort the recordings, write `result.json` and the report, even when stopped early."""
+        """Sort the recordings, write `result.json` from them, and write the report.
+
+        A stopped evaluation does so too, so that the report names what is missing. Raises
+        `EvaluationStopped` if no episode was finished.
+        """
         if not store:
             why = next(iter(self.lost.values())).error
             raise EvaluationStopped(f"not one episode could be finished, the first for {why}")

@@ -20,8 +20,9 @@ def wilson(mean: float, count: int) -> tuple[float, float]:
     """Return the 95 % interval (Wilson 1927) of the mean of `count` values in [0, 1].
 
     (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96; (0, 1) of no values. It
-    is made for values of 0 and 1; for others it is too wide, never too narrow, as their variance is
-    at most p(1-p). It has a width even if all are equal.
+    is made for values of 0 and 1. Other values in [0, 1] with mean p have a variance of at most
+    p(1-p), so for them it is too wide, never too narrow. It has a width even if all values are
+    equal.
     """
     if not count:
         return 0.0, 1.0
@@ -35,7 +36,7 @@ def wilson(mean: float, count: int) -> tuple[float, float]:
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return a mean, None of no values, and the deviation (ddof 1), None of fewer than two."""
+    """Return the mean (None of no values) and the deviation (ddof 1, None of fewer than two)."""
     if not values:
         return None, None
     mean = math.fsum(values) / len(values)
@@ -45,9 +46,11 @@ def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def student_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % interval of a mean by Student's t; None for fewer than two values.
+    """Return the 95 % interval of a mean by Student's t, as over training seeds.
 
-    The values count as independent and normally distributed; bounds of shares may exceed 0 and 1.
+    mean +- t std / sqrt(n), where t is the 97.5 % quantile of n - 1 degrees of freedom; None for
+    fewer than two values. The values count as independent and normally distributed; the bounds of
+    shares may exceed 0 and 1.
     """
     mean, std = mean_and_std(values)
     if mean is None or std is None:
@@ -88,7 +91,8 @@ def bootstrap(
 ) -> tuple[float, float]:
     """Return the 95 % percentile interval of a mean, by drawing whole tasks; nan of no values.
 
-    A sample draws as many tasks as there are, with replacement, each with all its values.
+    Episodes of one task are not independent, so a sample draws tasks: as many as there are, with
+    replacement, each with all its values. The sample's mean is the mean of all drawn values.
     Reference: Davison and Hinkley 1997, section 3.8, strategy 1.
     """
     if len(values) != len(tasks):
@@ -124,8 +128,9 @@ def paired_bootstrap(
 def mcnemar(wins: int, losses: int) -> float:
     """Return the two-sided p-value of the exact McNemar test; 1 if no pair differs.
 
-    p = 2 P(Binomial(wins + losses, 1/2) <= min(wins, losses)), at most 1. The pairs must be
-    independent: one episode per task.
+    Under the null hypothesis each pair that differs is a win with probability 1/2: p = 2
+    P(Binomial(wins + losses, 1/2) <= min(wins, losses)), at most 1. The pairs must be independent:
+    one episode per task.
     """
     count, fewer = wins + losses, min(wins, losses)
     ways: int = sum(math.comb(count, k) for k in range(fewer + 1))

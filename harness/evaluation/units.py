@@ -87,8 +87,9 @@ class Units:
     def samples(self) -> dict[str, Any]:
         """Return average success, pass@k and pass^k; a task has one sample for each seed.
 
-        `n` is the largest number of a task's samples. `pass` and `all` have for each `k` up to n
-        the mean `success` over tasks with at least k samples: one of k succeeds, or all k do.
+        `n` is the largest number of samples of a task, `average` the mean success of all samples.
+        `pass` and `all` have for each `k` up to n the mean `success` over tasks with at least k
+        samples: one of k succeeds, or all k do. Intervals are those of `mean_of`, by drawing tasks.
         """
         tasks = self.grouped(lambda unit: unit.last.task_id)
         most = max(map(len, tasks.values()), default=0)
@@ -131,12 +132,13 @@ def pass_all(count: int, won: int, k: int) -> float:
 def mean_of(values: Sequence[Value], seeds: Sequence[int], *, share: bool = True) -> dict[str, Any]:
     """Return a mean with its 95 % interval, as plain JSON values.
 
-    With one seed the interval is Wilson's. With several seeds it is a bootstrap over tasks, or
-    Wilson's for as many values as tasks if all tasks have equal means. With `share=False`, for
-    values outside [0, 1], it is always a bootstrap.
+    With one seed the interval is Wilson's. With several seeds it is a bootstrap over tasks; if all
+    tasks have equal means, that has no width, and Wilson's interval for as many values as tasks is
+    taken instead. Values outside [0, 1] (`share=False`) always have a bootstrap interval.
 
-    The keys are `mean`, `interval` ([low, high]), `kind` (`"wilson"` or `"bootstrap"`), `count`,
-    `per_seed` (means, None without values) and `std` (over seeds, ddof 1).
+    The keys are `mean`, `interval` ([low, high]), `kind` (`"wilson"` or `"bootstrap"`), `count`
+    (number of values), `per_seed` (mean of each seed, None without values) and `std` (over seeds,
+    ddof 1). Figures without enough values are None.
     """
     numbers, tasks = [v.number for v in values], [v.task for v in values]
     per_seed = [mean_and_std([v.number for v in values if v.seed == seed])[0] for seed in seeds]

@@ -89,7 +89,7 @@ def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class HostCopy:
-    """A copy of weights in main memory, in the servers' type, pinned for copies to or from GPUs."""
+    """A copy of weights in main memory, in the servers' type, in buffers that are used again."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self._dtype, self._device = dtype, device
@@ -128,8 +128,9 @@ def to_type(weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 class DeviceTransfer:
     """Sends weights from the policy's GPU by vLLM's weight transfer, `"nccl"` or `"ipc"`.
 
-    With NCCL the first process sends from a copy in main memory, also to a server started again.
-    With IPC all processes send at once, so such a server waits for the next update. `senders`
+    With NCCL the first of several processes sends, from a copy in main memory: to a server that is
+    started again it must send without the other processes. With IPC all processes send at once,
+    each from its own GPU and without a copy, so such a server waits for the next update. `senders`
     says which processes call `send`.
     """
 
@@ -215,7 +216,7 @@ class DeviceTransfer:
 
 
 def connect(kind: str, rank: int, group: ServerGroup | None, source: Any, buffer_bytes: int) -> Any:
-    """Return vLLM's trainer side, which has `send_weights`; each weight must fit `buffer_bytes`."""
+    """Return vLLM's trainer side (`send_weights`); `buffer_bytes` must hold the largest weight."""
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
     from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
     from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo

@@ -64,8 +64,9 @@ class PolicyGenerator:
 class CopyGenerator(PolicyGenerator):
     """Generates with a copy of a policy: in mixed precision, sharded, or learning meanwhile.
 
-    In mixed precision the copy is bfloat16, which autocast would make again for each token. Of a
-    sharded policy each process has a whole copy: sharded layers need equal numbers of passes.
+    In mixed precision the copy has weights in bfloat16, which autocast would make again for each
+    token. If the policy is sharded, each process has a whole copy, because sharded layers need
+    equally many forward passes in all processes. The policy is sharded after it is copied.
     """
 
     def __init__(self, config: Config, policy: Policy, processes: ProcessGroup) -> None:
@@ -98,7 +99,11 @@ def make_generator(
 ) -> Generator:
     """Return the generator of a policy; several processes shard the policy here.
 
-    `config` is resolved; an engine's files go into `generator/` of the run's `folder`.
+    Args:
+        config: The run, resolved.
+        policy: Its weights are used.
+        folder: The run's folder; an engine's files go into its subfolder `generator/`.
+        processes: This process among those that train.
     """
     if config.rollout.backend == "hf":
         return make_policy_generator(config, policy, processes)

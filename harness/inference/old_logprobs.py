@@ -1,13 +1,15 @@
 """Old log-probabilities, recomputed by the policy, and their mismatch with the sampler's.
 
-Another engine's log-probabilities differ slightly from the policy's, because it rounds differently
-and fuses operations. So the training code recomputes the old ones before the update. Rollouts on
-disk keep the sampler's.
+If another engine samples, its log-probabilities differ slightly from the policy's, because it
+rounds differently and fuses operations. The update compares the policy with the old policy, so the
+training code recomputes the old log-probabilities before the update. Rollouts on disk keep the
+sampler's.
 
-The tokens were still drawn from another distribution. `losses.mismatch` has corrections: weights
-pi_old / pi_sampler of tokens multiply their advantages, which equals the papers' losses if the loss
-is linear in the advantage; rejection leaves turns or sequences out. Without recomputed ones the
-update corrects, by the policy that it changes.
+The tokens were still drawn from another distribution than the update assumes. `losses.mismatch`
+has the corrections: importance weights of tokens, by pi_old / pi_sampler, multiply their
+advantages, which equals the papers' losses if the loss is linear in the advantage; and rejection
+leaves turns or sequences out. Without recomputed log-probabilities the update corrects, by the
+policy that it changes.
 """
 
 from __future__ import annotations
@@ -51,7 +53,11 @@ class RecomputedRollouts:
 
 
 def recomputes(config: Config) -> bool:
-    """Return whether a run recomputes the old log-probabilities: by default, if others sample."""
+    """Return whether a run recomputes the old log-probabilities.
+
+    By default it does if another engine samples, or older weights. It never does if the rollouts
+    are not the policy's, because then no loss reads old log-probabilities.
+    """
     wanted = config.rollout.old_logprobs
     other = config.rollout.backend != "hf" or bool(config.rollout.ahead)
     default = wanted is None and other

@@ -36,7 +36,9 @@ ENGINE_SHARE: Final = 0.4
 class EngineGenerator:
     """A vLLM engine in this process, beside the policy; under torchrun one in each process.
 
-    The first `sync` gives it weights. While it sleeps, the policy can use its GPU memory.
+    It is made from the policy's configuration and tokenizer, with dummy weights; the first `sync`
+    loads the policy's. While it sleeps, the policy can use its GPU memory. `folder` is made; it
+    gets the files that vLLM reads at its start.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def out_of_bounds(ratio: torch.Tensor, config: Correction) -> torch.Tensor:
 
 
 def kept(log_ratio: torch.Tensor, unit: torch.Tensor, config: Correction) -> torch.Tensor:
-    """Return which units are not rejected; each token has log r and a unit. Shapes [A] -> [U]."""
+    """Return the mask of units that are not rejected, [U]; each token has log r and a unit, [A]."""
     size = torch.bincount(unit)  # [U], tokens
     total = torch.bincount(unit, weights=log_ratio)  # [U], log of the product of ratios
     # The geometric mean does not grow with the length of a unit; the product does.
@@ -55,8 +55,9 @@ def kept(log_ratio: torch.Tensor, unit: torch.Tensor, config: Correction) -> tor
 class UpdateCorrection:
     """Corrects in the update, where the old log-probabilities of the loss are the sampler's.
 
-    The loss's own ratio r is then policy to sampler, so a weight w counts as w / r beside it.
-    Rejected tokens weigh 0, and count in the means of the loss.
+    The loss's own ratio r is then that of the policy to the sampler. So a weight w counts as w / r
+    beside it: 1 within the bounds, and C / r or 0 outside. Rejected tokens weigh 0, and count in
+    the means of the loss, which are over the tokens of the mini-batch.
     """
 
     config: Correction
@@ -66,7 +67,7 @@ class UpdateCorrection:
     def apply(
         self, logprob: torch.Tensor, batch: TokenBatch
     ) -> tuple[TokenBatch, dict[str, Metric]]:
-        """Return a batch with corrected advantages, and metrics of its action tokens."""
+        """Return the batch with corrected advantages, and metrics; `logprob` is the policy's."""
         mask = batch.action_mask
         ratio = importance_ratio(logprob, batch.old_logprob, batch.turn, self.ratio)
         factor = torch.ones_like(ratio)

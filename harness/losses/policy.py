@@ -51,9 +51,9 @@ def clipped(
         ratio: "token", "turn" or "sequence".
         clip_low: Lower clip range, in [0, 1].
         clip_high: Upper clip range, 0 or more.
-        dual_clip: The ratio's bound where the advantage is negative, at least 1; None for none.
+        dual_clip: The ratio's upper bound where A is negative, 1 or more; None for none.
         aggregation: "token_mean", "sequence_mean_token_mean" or "sequence_mean_token_sum".
-        constant: Divisor of "sequence_mean_token_sum": the longest response in tokens; None is 1.
+        constant: Divisor of "sequence_mean_token_sum": the longest response in tokens; None for 1.
         kl: "k1", "k2" or "k3".
         kl_coefficient: beta, 0 or more.
         entropy_coefficient: eta, 0 or more.
@@ -67,7 +67,8 @@ def clipped(
         rollouts to this one), and the largest ratio, `ratio_max`.
 
     Raises:
-        ConfigError: A hyperparameter is out of range, or a penalty lacks its input.
+        ConfigError: A hyperparameter is out of range, or a penalty lacks its input: reference
+            log-probabilities or entropies.
     """
     one_of("ratio", ratio, RATIOS)
     number("clip_low", clip_low, 0, 1)

@@ -82,7 +82,11 @@ def is_linear(name: str, settings: Mapping[str, Any]) -> bool:
 
 
 def is_on_policy(name: str) -> bool:
-    """Return whether a loss needs rollouts of the policy before the update; refuse other names."""
+    """Return whether the loss needs rollouts of the policy before the update.
+
+    Raises:
+        ConfigError: The loss is unknown.
+    """
     return _LOSSES.get(name).on_policy
 
 

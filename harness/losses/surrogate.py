@@ -24,14 +24,17 @@ def importance_ratio(
 ) -> torch.Tensor:
     """Return the ratio of each action token, and 1 elsewhere. Shape [B, T].
 
-    With d_t = log p(t) - log p_old(t), `how` is:
+    With d_t = log p(t) - log p_old(t):
     `token`: exp(d_t) (PPO, GRPO).
     `turn`: exp(sum of d over the tokens of the turn), the ratio of a whole action (OPRL, Eq. 6).
     `sequence`: s = exp(mean of d over the L tokens of the sequence), as sg(s) * exp(d_t - sg(d_t)):
     its value is s, its gradient is that of each token, so that tokens may differ in advantage
     (GSPO, arXiv:2507.18071, the token-level variant). With one advantage for all tokens the
     gradient is that of s.
-    `turn` has each action token's turn, -1 at other tokens. [B, T].
+
+    In the context "window" a sequence is a turn, in "transcript" a rollout. `logprob` is of the
+    policy being trained and `old_logprob` of the policy of the rollouts, [B, T]. `turn` is each
+    action token's turn, -1 at other tokens, [B, T]. `how` is one of `RATIOS`.
     """
     is_action = turn >= 0  # [B, T]
     log_ratio = torch.where(is_action, logprob - old_logprob, 0.0)
@@ -89,7 +92,7 @@ def k1(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
 
 
 def k2(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
-    """Return (log p - log q)^2 / 2: biased, never negative; its mean gradient is KL's."""
+    """Return (log p - log q)^2 / 2: biased, never negative; its gradient is KL's in the mean."""
     return (logprob - reference_logprob).square() / 2
 
 

@@ -1,8 +1,9 @@
 """The policy's model: takes token ids, returns log-probabilities, entropies and features.
 
 `policy` is the model with its tokenizer, `packing` makes batches of rollouts, `packed_rows` puts
-them into one row, `chat_template` and `tokenizer` encode messages, `adapters` has the low-rank
-adapters (LoRA), `self_test` compares the paths to log-probabilities.
+them into one row, `chat_template` and `tokenizer` encode messages, `vision` encodes images,
+`adapters` has the low-rank adapters (LoRA), `weights` reads, checks and saves weights, `self_test`
+compares the paths to log-probabilities with the model alone.
 """
 
 from __future__ import annotations

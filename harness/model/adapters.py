@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA), which peft injects into a model's layers: it keeps its class."""
+"""Low-rank adapters (LoRA): peft injects them into the layers, so the model keeps its class."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ _STACKED: Final = 3
 
 
 def add(model: Any, config: LoraConfig, base: str, seed: int) -> None:
-    """Add adapters to a model and freeze its other weights; the initial update is zero."""
+    """Add adapters to a model and freeze its other weights; the initial update is zero.
+
+    `base`, the folder or hub name of the model, is saved with the adapters. Raises `ConfigError` if
+    peft is not installed, or the model has none of the target layers.
+    """
     check_installed()
     from peft import LoraConfig as PeftConfig
 
@@ -70,7 +74,7 @@ def _add(model: Any, described: Any) -> None:
 
 
 def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
-    """Return peft's setting for the layers to adapt; experts, stored as one tensor, are none."""
+    """Return peft's setting for the layers to adapt; raise `ConfigError` if one is of experts."""
     every = targets == (_EVERY_LINEAR,)
     if not has_experts(model):
         return _EVERY_LINEAR if every else list(targets)
@@ -154,8 +158,9 @@ def load_weights(model: Any, folder: Path) -> None:
 def base_of(folder: str | Path) -> str | None:
     """Return the folder or hub name of the base model of a folder's adapters; None without any.
 
-    That of a moved run is found in its subfolder `base`, that of a package by its name. Raises
-    `ConfigError` if the description is damaged, or the adapters lie beside a whole model.
+    The base of a run that was moved is found in its subfolder `base`. That of a package is found by
+    its name if the cache has it no more. Raises `ConfigError` if the description is damaged, or the
+    adapters lie beside a whole model.
     """
     hub.check_files(Path(folder))
     file = Path(folder) / hub.ADAPTERS
@@ -220,7 +225,7 @@ def full_state(model: Any) -> dict[str, torch.Tensor]:
 
 
 def save(model: Any, folder: Path, state: Mapping[str, Any] | None = None) -> None:
-    """Save a model's adapters, or their full weights `state`, and the name of their base."""
+    """Save a model's adapters, or the full weights in `state`, and the name of their base."""
     if state is None:  # of all weights, peft would also save the base of an adapted output layer
         own = model.state_dict().items()
         state = {name: weight for name, weight in own if _ADAPTER.search(name)}
@@ -250,7 +255,10 @@ def save_merged(model: Any, folder: Path) -> None:
 
 
 def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield names in files and weights with adapters merged in: W + alpha / rank * B A for W."""
+    """Yield name and weight of a model with adapters merged in; names are those in files.
+
+    W + alpha / rank * B A is computed in float32 and cast to the type of W, one weight at a time.
+    """
     layers = {name: module for name, module in model.named_modules() if is_adapted_layer(module)}
     for key, weight in model.state_dict().items():
         name, _, kind = key.rpartition(f".{_BASE}.")

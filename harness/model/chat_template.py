@@ -45,14 +45,16 @@ class ChatEncoder:
     """Encodes chats as tokens, up to the start of the next answer.
 
     An assistant's message may have the tokens of its answer (`token_ids`), which are used
-    unchanged; the chat template gives all other tokens. So a longer chat starts with exactly the
-    prompt and response tokens of the chat before, even if the template would drop the answer's
-    thoughts or its text be encoded differently. An answer `without_thoughts` is shown as the
-    template shows earlier answers: behind its own header, with the tokens after the last thought.
+    unchanged; a text without tokens is encoded. The chat template gives all other tokens. So a
+    longer chat starts with exactly the prompt and response tokens of the chat before. This holds
+    even if the answer's text would be encoded differently, the template would drop its thoughts, or
+    the prompt had opened its thought. An answer `without_thoughts` is shown as the template shows
+    earlier answers: behind its own header, with the generated tokens after the last thought.
 
-    Special tokens in texts of users and tools, which come from an environment, become plain words,
-    so that no observation can end its message and answer for the model. Tags such as `<action>`,
-    which prompts name, stay. `encode` recognises special tokens. `vision` is None for a text model.
+    Texts of users' and tools' messages come from an environment: special tokens in them become
+    plain words, so that no observation can end its message and answer for the model. Tags such as
+    `<action>`, which prompts name, stay what they are. `encode` recognises special tokens. `vision`
+    is None for a text model.
     """
 
     def __init__(
@@ -70,9 +72,11 @@ class ChatEncoder:
     def encode(self, messages: Sequence[Message], stop_ids: Collection[int]) -> tuple[int, ...]:
         """Return the tokens of a chat, up to the start of the assistant's next answer.
 
-        An earlier answer gets the closing tokens of the template that it lacks. Only users or only
-        tools speak after answers. Raises `ConfigError` if the template changes an earlier message
-        or shows no tools, or the numbers of image tokens and images differ.
+        An earlier answer that reached the token limit is closed with the template's closing tokens;
+        one that ends with the template's stop token is not closed twice. After the first answer
+        either users or tools alone speak to the assistant. Raises `ConfigError` if the template
+        changes an earlier message or shows no tools, or the numbers of image tokens and images
+        differ.
         """
         if messages and messages[0].get("as_rendered"):
             return self._around(self.render(self._plain(messages)), images_of(messages))
@@ -89,7 +93,7 @@ class ChatEncoder:
         return tuple(tokens)
 
     def images(self, messages: Sequence[Message]) -> tuple[Image, ...]:
-        """Return each image token's image; `GENERATED_IMAGE_TOKEN` for a generated one."""
+        """Return the image of each image token; generated tokens have `GENERATED_IMAGE_TOKEN`."""
         if self._vision is None:
             return ()
         if messages and messages[0].get("as_rendered"):
@@ -106,11 +110,14 @@ class ChatEncoder:
 
     @property
     def prefill(self) -> str:
-        """The text that begins an answer in the generation prompt: a thought, "" for most."""
+        """The text with which the generation prompt begins the answer, "" for most models.
+
+        It opens a thought, or has an empty one.
+        """
         return self._prefill_of(*self.template.key)
 
     def generated_text(self, answer: str) -> str:
-        """Return an answer without the prefill; a thought that only that opens is closed."""
+        """Return an answer without the prefill; a thought that only the prefill has is closed."""
         prefill = self.prefill
         if answer.startswith(prefill):
             return answer.removeprefix(prefill)
@@ -140,7 +147,7 @@ class ChatEncoder:
         self.template.arguments = given
 
     def end_of_answer(self, speaker: str = "user") -> int | None:
-        """Return the token right after an answer, before `"user"` or `"tool"`; see `find_end`."""
+        """Return the token that follows an answer if `speaker` is next; see `probes.find_end`."""
         return self._end_of(*self.template.key, speaker)
 
     def _find_end(self, _template: str, _arguments: str, speaker: str) -> int | None:

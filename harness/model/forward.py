@@ -36,9 +36,10 @@ from harness.types.errors import ConfigError
 class Network:
     """A transformers model on one device, or sharded over those of several processes.
 
-    `device` None takes a GPU if there is one; `"meta"` is for a model that is sharded or placed
-    before use, whose weights may be without memory (`stored`) until then. `precision` is
-    `"float32"`, `"bfloat16"`, `"mixed"` (float32, arithmetic in bfloat16) or None, the usual one.
+    `device` is `"cpu"`, `"cuda"` or None for a GPU if there is one. `"meta"` is for a model that is
+    sharded or placed before use, whose weights may be without memory (`stored`) until then.
+    `precision` is `"float32"`, `"bfloat16"` or `"mixed"`: weights in float32, arithmetic in
+    bfloat16 (autocast); None takes `usual_precision`.
     """
 
     def __init__(self, model: Any, pad_id: int, device: str | None, precision: str | None) -> None:
@@ -83,7 +84,10 @@ class Network:
     def indexed_batches(
         self, rows: Sequence[Sample], max_tokens: int
     ) -> Iterator[tuple[list[int], TokenBatch]]:
-        """Yield micro-batches with their samples' indices, equally many to all processes."""
+        """Yield micro-batches with the indices of their samples.
+
+        All processes get equally many: the last one may be a padding sample without an index.
+        """
         shared = {"share_prefixes": self.share_prefixes}
         parts = micro_batch_indices(rows, max_tokens, padding_free=self.padding_free, **shared)
         teams = self.processes.as_teams(self.num_sharing)
@@ -102,9 +106,10 @@ class Network:
     def shard(self, processes: ProcessGroup) -> None:
         """Shard the weights over the processes; all of them call this once.
 
-        Afterwards all call `logprobs`, `features`, `save` and `named_weights` equally often, and
-        the policy can neither be copied nor generate. Raises `ConfigError` if its attention cannot
-        share rows.
+        Afterwards all processes must call `logprobs`, `features`, `save` and `named_weights`
+        equally often, and the policy can neither be copied nor generate. A single process does
+        nothing. Raises `ConfigError` if processes are to share rows of tokens, and the model's
+        attention cannot.
         """
         if processes.size > 1 and self.processes is SINGLE_PROCESS:
             self.processes, self.device = processes, processes.device
@@ -147,8 +152,9 @@ class Network:
     def test(self) -> None:
         """Compare the log-probabilities of padded batches with transformers'.
 
-        In half precision, or with weights that are not read yet, a miniature in float32 is
-        compared. Raises `ConfigError` if they differ.
+        In half precision only a wide tolerance fits, and weights that are not read yet cannot be
+        compared. In both cases a miniature of the model is compared in float32. Raises
+        `ConfigError` if they differ.
         """
         is_read = self.device.type != META
         wants_small = not is_read or not self_test.is_exact(self)
@@ -169,8 +175,9 @@ class Network:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return log-probability and entropy of the action tokens given all tokens before them.
 
-        Both are in nats, 0 at other tokens, [B, T]. Only action positions pass through the output
-        layer. A temperature of 0 counts as 1. `entropy_gradient` makes the entropy differentiable.
+        Both are in nats, and 0 outside the action mask, [B, T] each. Only action positions pass
+        through the output layer, so its cost does not grow with prompts. A temperature of 0 counts
+        as 1. `entropy_gradient` makes the entropy differentiable.
         """
         found: tuple[torch.Tensor, torch.Tensor] = self._sharded.run(
             self._logprobs, batch, temperature, entropy_gradient
@@ -211,7 +218,11 @@ class Network:
         )
 
     def output_head(self, width: int) -> Any:
-        """Return the function from last hidden states, [A, H], to logits, with scales and caps."""
+        """Return the function from the base model's last hidden states, [A, H], to logits.
+
+        It includes the model's scales and caps. Raises `ConfigError` if the model has no logits of
+        hidden states.
+        """
         if self._has_plain_head is None:
             self._has_plain_head = is_plain(self.model, width)
         return self.model.get_output_embeddings() if self._has_plain_head else OwnHead(self.model)
@@ -219,7 +230,8 @@ class Network:
     def features(self, batch: TokenBatch, where: torch.Tensor) -> torch.Tensor:
         """Return the last layer's features that predict tokens: the output layer's input. [A, H].
 
-        `where` is True at the A predicted tokens, never at a sequence's first, [B, T].
+        `where` is True at the A predicted tokens, never at a sequence's first, [B, T]. Raises
+        `ConfigError` if several processes share each row.
         """
         if self._split is not None:
             raise ConfigError(
@@ -245,9 +257,11 @@ class Network:
         return self.vision.embed(batch.tokens, batch.images).inputs()
 
     def set_padding_free(self, wanted: bool | None) -> None:
-        """Choose whether sequences are packed without padding; `ConfigError` if they cannot be.
+        """Choose whether the sequences of a batch are packed without padding.
 
-        None packs where one kernel attends (flash attention, on a GPU in half precision).
+        None takes the faster way: packing, if one kernel computes the attention of sequences of
+        different lengths (flash attention, on a GPU in half precision). Raises `ConfigError` if the
+        model's attention needs padding.
         """
         self.wanted_packing, asked = wanted, wanted
         if wanted is None:
@@ -275,9 +289,11 @@ class Network:
             raise
 
     def set_share_prefixes(self, wanted: bool | None) -> None:
-        """Choose whether equal prefixes pass through the model once; `ConfigError` if they cannot.
+        """Choose whether equal prefixes of a batch's sequences pass through the model once.
 
-        None shares where one process computes in bfloat16 on a CPU and padding is not wanted.
+        None shares them where one process computes in bfloat16 on a CPU, unless the model cannot
+        or its sequences are to be padded. Raises `ConfigError` if they are to be shared and the
+        model cannot.
         """
         self.wanted_sharing, asked = wanted, wanted
         if wanted is None:

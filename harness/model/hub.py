@@ -39,9 +39,11 @@ _MOST: Final = 210
 
 
 def check_name(name: str, setting: str) -> None:
-    """Refuse a name that is no folder's and cannot be a hub's; `setting` is its key.
+    """Refuse a name that is no folder's and cannot be a hub's.
 
     A name below a folder that exists, such as `runs/mine` beside other runs, is meant as a folder.
+    `setting` is its key, one of `FOLDERS`. Raises a `ConfigError` that names a similar folder if
+    there is one, or a pipe in the folder; or the package or file of a model that is converted.
     """
     if converted.is_converted(name):
         converted.check_source(name, setting)
@@ -60,7 +62,9 @@ def check_name(name: str, setting: str) -> None:
 def check_files(folder: Path) -> None:
     """Refuse a model's folder with a pipe, a device or a folder where a file would be read.
 
-    Reading a pipe would wait for ever. Links are allowed: the hub's cache has nothing else.
+    Reading a pipe would wait for ever. Links to files elsewhere are as good as files: the hub's
+    cache has nothing else. Raises a `ConfigError` that names it. A folder that does not exist is no
+    error.
     """
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in _READ)
@@ -87,7 +91,10 @@ def _folders(place: Path) -> list[Path]:
 
 
 def load_options(name: str) -> dict[str, Any]:
-    """Return transformers' arguments that load from the disk alone if the hub does not answer."""
+    """Return transformers' arguments that load a model from the disk alone, or none.
+
+    If the hub does not answer within 5 s, transformers would ask it again for half a minute.
+    """
     return {} if Path(name).is_dir() or _answers() else {"local_files_only": True}
 
 
@@ -117,7 +124,7 @@ def _answers() -> bool:
 
 
 def not_loaded(what: str, name: str, error: BaseException) -> ConfigError:
-    """Return the error, in one line, for a model of purpose `what` that cannot be loaded."""
+    """Return the one-line error for a model that cannot be loaded; `what` names its purpose."""
     most = None if isinstance(error, ConfigError) else _MOST  # one of ours is short
     reason = " ".join(str(error).split())[:most] or type(error).__name__
     if Path(name).is_dir() or not isinstance(error, OSError):

@@ -33,7 +33,8 @@ def is_adapted_layer(module: torch.nn.Module) -> bool:
 def set_learning(model: Any) -> None:
     """Put a model into the mode of an update.
 
-    transformers checkpoints layers in training alone, so these are; they compute in evaluation.
+    transformers computes a layer's activations again only in training, so such a layer itself is
+    in training, and `checkpoint_activations` puts it into evaluation while it computes.
     """
     from transformers.modeling_layers import GradientCheckpointingLayer
 
@@ -100,7 +101,11 @@ def drops_in_learning(model: Any) -> bool:
 
 
 def add_in_place(model: Any) -> None:
-    """Let an unsharded model add gradients of embedding and output layer in place."""
+    """Let the backward pass add to the gradients of embedding and output layer in place.
+
+    Layers that are not torch's own, that are frozen or that have adapters stay as they are. The
+    transformers model must not be sharded.
+    """
     for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
         kind = _IN_PLACE.get(type(layer))
         if kind is not None and layer.weight.requires_grad:
@@ -120,7 +125,7 @@ def gradient_of(weight: torch.Tensor) -> torch.Tensor:
 
 
 def make_gradients(model: torch.nn.Module) -> None:
-    """Give each trained weight a gradient of zeros, before activations leave gaps in memory."""
+    """Give each trained weight a gradient of zeros; made among activations, it would leave gaps."""
     for parameter in model.parameters():
         if parameter.requires_grad:
             gradient_of(parameter)

@@ -35,7 +35,7 @@ def load_parts(
     deferred: bool = False,
     setting: str = "policy.model",  # the setting that names it, for errors
 ) -> Parts:
-    """Return the parts of a folder's, hub's or converted model; `ConfigError` if that fails."""
+    """Return the parts of a folder, hub name or converted model; `ConfigError` if that fails."""
     from transformers import (
         AutoConfig,
         AutoModelForCausalLM,
@@ -109,7 +109,7 @@ def longest_sequence(config: Any) -> int:
 
 
 def tokenizer_of(path: str, setting: str = "policy.model") -> Any:
-    """Return the tokenizer of a folder or hub name, or adapters' base; `setting` is for errors."""
+    """Return the tokenizer of a folder, adapters' base or hub name; errors name `setting`."""
     from transformers import AutoTokenizer
 
     path = adapters.base_of(path) or path

@@ -95,7 +95,7 @@ def samples(
 ) -> list[Sample]:
     """Return training sequences in the order of the turn table.
 
-    In the context "window" each turn is a sequence. In "transcript" each rollout is one; where a
+    In the context "window" each turn is a sequence. In "transcript" each rollout is one. Where a
     prompt does not start with the tokens before it, because the chat was truncated or a thought
     left out, a new one starts. In "summary" one starts after each summary, which ends the sequence
     before and has the advantage of its turn.
@@ -106,7 +106,8 @@ def samples(
         context: "window", "transcript" or "summary".
         shared: Include the turns that a sibling shares with the rollout it branched from. An
             update leaves them out: they are context there, and the parent's are trained.
-        kept: Whether each answer of the turns is trained; others are context. None trains all.
+        kept: Whether each answer of the turns is trained, in their order: the others are context.
+            None trains all.
 
     Raises:
         TableError: Advantages and turns or tokens differ in number, an advantage is not finite, or
@@ -313,7 +314,10 @@ def micro_batch_indices(
 
 
 def _best_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:
-    """Return each bin's indices: best fit decreasing, 11/9 of the fewest + 4 (Johnson 1974)."""
+    """Return the indices of each bin: longest first, each into the fullest bin that has room.
+
+    Best fit decreasing needs at most 11/9 of the fewest bins possible, and 4 more (Johnson 1974).
+    """
     bins: list[list[int]] = []
     room: list[tuple[int, int]] = []  # left over, and the bin's number; sorted
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):

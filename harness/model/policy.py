@@ -89,10 +89,12 @@ class Policy(Network):
             precision: The precision's name; see `Network`.
             attention: transformers' name of an attention; None takes its default.
             setting: The setting that names it, for errors.
-            tested: Compare the log-probabilities of padded batches with transformers' own.
+            tested: Compare the log-probabilities of padded batches with transformers' own; False
+                for a model that is only saved again.
 
         Raises:
-            ConfigError: It cannot be loaded, or its log-probabilities differ.
+            ConfigError: It cannot be loaded; the message has transformers' error. Or its
+                log-probabilities differ.
         """
         base = adapters.base_of(path)
         half, deferred = precision == "bfloat16", device == META and base is None
@@ -112,14 +114,19 @@ class Policy(Network):
         return policy
 
     def _align(self) -> None:
-        """Copy weights into aligned memory: some kernels round otherwise for a file's alignment."""
+        """Copy every weight into aligned memory.
+
+        Weights loaded from a file keep the file's alignment, and some kernels round differently for
+        unaligned memory: a resumed run would differ from an uninterrupted one in the last bit.
+        """
         for parameter in self.model.parameters():
             parameter.data = parameter.data.clone()
 
     def adapt(self, config: LoraConfig, base: str, seed: int) -> None:
         """Freeze the model and add low-rank adapters, which are trained instead.
 
-        `base` names the model in its present state. Raises `ConfigError` if they cannot be created.
+        `base` is the folder or hub name of the model in its present state, `seed` that of the
+        initial weights. Raises `ConfigError` if the adapters cannot be created.
         """
         adapters.add(self.model, config, base, seed)
 
@@ -138,7 +145,7 @@ class Policy(Network):
 
         All processes call this: each writes its part of the weights, the first one all other files.
         The folder is created. `merged`, for a single process, saves all weights with adapters
-        merged in; otherwise adapters are saved alone, with the name of their base model.
+        merged in. Otherwise adapters, if there are any, are saved alone, with their base's name.
 
         Raises:
             TrainingError: One of several processes cannot write.
@@ -175,8 +182,8 @@ class Policy(Network):
     def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Return the tokens of a chat, up to the start of the assistant's next answer.
 
-        Earlier answers keep their generated tokens; see `ChatEncoder`. Raises `ConfigError` for
-        images and a text model, or a chat template that changes earlier answers.
+        Earlier answers keep their generated tokens; see `ChatEncoder`. Raises `ConfigError` if the
+        chat has images and this is a text model, or its template changes earlier answers.
         """
         images = images_of(messages)
         if images and self.vision is None:
@@ -197,7 +204,8 @@ class Policy(Network):
     def named_weights(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield all weights by transformers' names, adapters merged in, for another engine.
 
-        The output layer is included even if it is tied: vLLM would keep a stale one.
+        The output layer is included even if it is tied to the embedding, because vLLM would keep a
+        stale one. The policy is not changed.
         """
         return adapters.merged(self.model)
 
@@ -220,7 +228,10 @@ class Policy(Network):
         return twin
 
     def generation_copy(self) -> Policy:
-        """Return a frozen copy to generate with: mixed becomes bfloat16, logits stay in float32."""
+        """Return a frozen copy to generate with; in mixed precision it has weights in bfloat16.
+
+        Its output layer stays in float32, like that of a forward pass in training.
+        """
         twin = self.frozen_copy()
         twin.round_for_generation()
         return twin
@@ -234,7 +245,10 @@ class Policy(Network):
             self.precision = "bfloat16"
 
     def trainable_copy(self) -> Policy:
-        """Return a copy to train, with its own adapters on shared base weights if it has any."""
+        """Return a copy of this policy that is trained separately: a reward model or a critic.
+
+        A copy of an adapted policy has its own adapters on the shared base weights.
+        """
         twin = self.frozen_copy()
         if twin.is_adapted:
             adapters.train_only_adapters(twin.model)
@@ -244,6 +258,6 @@ class Policy(Network):
 
 
 def _pad_id(tokenizer: Any) -> int:
-    """Return a token to fill batches with; the tokenizer, saved as it was, is not given one."""
+    """Return a token to fill batches with; the tokenizer, which is saved unchanged, gets none."""
     ids = tokenizer.pad_token_id, tokenizer.eos_token_id, 0
     return int(next(i for i in ids if i is not None))

@@ -33,7 +33,8 @@ def make_tokenizer(
 ) -> Any:
     """Return a byte-level BPE tokenizer trained on `corpus`, with Qwen2's pre-tokenizer.
 
-    When transformers loads a Qwen2, it takes this pre-tokenizer, whatever was saved.
+    When transformers loads a Qwen2, it always uses Qwen2's pre-tokenizer, whatever was saved. A
+    tokenizer trained with another one would encode texts differently after loading.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

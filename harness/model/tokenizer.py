@@ -51,7 +51,7 @@ class ChatTokenizer:
 
     @property
     def stop_ids(self) -> frozenset[int]:
-        """Tokens that end a response: the model's, and the chat template's."""
+        """Tokens that end a response: the model's, and those by which the chat template ends it."""
         configured = self._generation_config.eos_token_id
         ids = configured if isinstance(configured, list) else [configured]
         ends = map(self.chat_encoder.end_of_answer, _SPEAKERS)
@@ -69,7 +69,7 @@ class ChatTokenizer:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def unknown_ids(self, size: int) -> tuple[int, ...]:
-        """Return the ids below `size`, the rows of an embedding, that no token has."""
+        """Return the ids below `size` that no token has; embeddings have more rows than tokens."""
         return tuple(i for i in range(size) if i not in self._known)
 
     def first_unknown(self, ids: Sequence[int]) -> int | None:
@@ -77,7 +77,11 @@ class ChatTokenizer:
         return next((i for i in ids if i not in self._known), None)
 
     def check_ends(self) -> None:
-        """Raise `ConfigError` unless responses end with tokens, the chat template's among them."""
+        """Check that the tokens which end a response are those that the chat template writes.
+
+        A template that ends an answer with no token is logged. Raises `ConfigError` if no token
+        ends a response, or the template's is not among them.
+        """
         ends = self.stop_ids
         if not ends:
             raise ConfigError(
@@ -128,7 +132,11 @@ class ChatTokenizer:
         return tuple(self._backend().encode(text, add_special_tokens=False).ids)
 
     def _backend(self) -> Any:
-        """Return the tokenizer's backend, or a copy without truncation, padding and dropout."""
+        """Return the tokenizer's backend, or a copy without truncation, padding and dropout.
+
+        `tokenizer.json` may cut or pad each text, and drop merges at random; each call of the
+        tokenizer itself may set that anew. The tokenizer stays unchanged, and is saved so.
+        """
         given = self.tokenizer.backend_tokenizer
         if not (
             given.truncation
@@ -187,7 +195,10 @@ class Thought(NamedTuple):
 
 
 def find_thought(chat_tokenizer: ChatTokenizer, ids: Sequence[int]) -> Thought | None:
-    """Return the first thought of all generated tokens, None without one."""
+    """Return the first thought of an answer, None without one.
+
+    A thought that the prompt opens and closes is an empty one. `ids` are all generated tokens.
+    """
     text, before = chat_tokenizer.decode_answer(ids), len(chat_tokenizer.chat_encoder.prefill)
     start = text.find(_OPENING)
     if start < 0:
@@ -214,7 +225,11 @@ class ThoughtLimit:
         self.closing = () if most is None else chat_tokenizer.encode(CLOSING_TEXT)
 
     def room(self, ids: Sequence[int]) -> int | None:
-        """Return the tokens until the next check: 0 closes the thought, None ends the checks."""
+        """Return the number of tokens that may follow before the next check of the thought.
+
+        0 closes the thought now; None means that no later thought can be the first one, or no
+        limit.
+        """
         if self._most is None:
             return None
         thought = find_thought(self._chat_tokenizer, ids)

@@ -1,6 +1,7 @@
 """Images of a Qwen2.5-VL or Qwen3-VL: their tokens in the prompt, features and positions.
 
-PIL prepares images: the same numbers everywhere. B sequences, T tokens, H the model's width.
+transformers' PIL code prepares the images: it gives the same numbers on every machine and does not
+need torchvision. B: number of sequences. T: number of tokens. H: the model's width.
 """
 
 from __future__ import annotations

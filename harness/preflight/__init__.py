@@ -1,4 +1,4 @@
-"""Preflight of a run: completes (`defaults`), checks (`checks`) and plans it (`planning`)."""
+"""Preflight: `defaults` completes a run's settings, `checks` tests them, `planning` plans it."""
 
 from __future__ import annotations
 

@@ -66,9 +66,10 @@ def count(
 ) -> Activations:
     """Return the bytes of activations of one token.
 
-    `text` is transformers' configuration as JSON; `weight`, `compute` and `adapter` are the bytes
-    of a weight, of a number in matrix products and of an adapter's weight. Rank 0 of `lora` trains
-    all weights; `again` is gradient checkpointing.
+    `text` is transformers' configuration of a language model, as JSON; `weight` and `compute` are
+    the bytes of a weight and of a number in matrix products (2 or 4), `adapter` those of an
+    adapter's weight. Rank 0 of `lora` trains all weights. With `again` the backward pass computes
+    activations again (gradient checkpointing).
     """
     from transformers import AutoConfig
 
@@ -186,7 +187,7 @@ def _model(fields: dict[str, Any], kinds: list[str], weight: int, lora: LoraConf
 
 
 def made(kind: Any, config: Any, weight: int, lora: LoraConfig) -> Any:
-    """Return a model of transformers' class on `meta`, in an update's mode; `weight` in bytes."""
+    """Return a model on the `meta` device, in an update's mode; a weight has 2 or 4 bytes."""
     dtype = torch.bfloat16 if weight == _HALF else torch.float32
     with torch.device("meta"):
         model = kind.from_config(

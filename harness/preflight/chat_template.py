@@ -34,7 +34,11 @@ def check(config: Config) -> None:
 
 
 def arguments(config: Config) -> Mapping[str, Any]:
-    """Return the arguments of a run's template, with today's date if the template reads one."""
+    """Return the arguments of a run's template, with today's date if the template reads one.
+
+    The run folder keeps them, so that a resumed or evaluated run has the same prompts. Raises
+    `ConfigError` if the template must not be rendered.
+    """
     given = config.policy.chat_template_kwargs
     try:
         tokenizer = None if clock.NAME in given else tokenizer_here(config.policy.model)

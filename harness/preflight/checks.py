@@ -33,7 +33,8 @@ from harness.types.json_files import read_object
 def check(config: Config) -> None:
     """Check names, numbers, hyperparameters, the environment and its splits of a resolved run.
 
-    Raises `ConfigError`, which names the setting, or `AgentGymsError` for missing data or server.
+    Raises `ConfigError`, which names the setting, or `AgentGymsError` if the environment cannot be
+    made because its data or its server is missing.
     """
     style = prompts.load(
         config.agent.style, config.env.id, config.agent.tool_format, config.env.kwargs

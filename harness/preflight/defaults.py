@@ -30,8 +30,9 @@ def credit_settings(config: Config) -> dict[str, Any]:
 def loss_settings(config: Config) -> dict[str, Any]:
     """Return the loss's hyperparameters: defaults, the method's row, the recipe.
 
-    The constant of a policy loss that divides its sum by one (Dr. GRPO) is the run's token limit of
-    a response, as in its released code. Raises `ConfigError` for an unknown name.
+    If a policy loss sums over tokens and divides by a constant (Dr. GRPO), the constant is the
+    run's token limit of a response, as in its released code. Raises `ConfigError` for an unknown
+    name.
     """
     method = methods.get(config.method.name)
     chosen = {**method.loss_settings, **config.method.loss}
@@ -123,7 +124,9 @@ def _evaluated_split(config: Config) -> str:
 def resolve(config: Config, device: str = "") -> Config:
     """Return the configuration with all settings that it leaves to method and environment.
 
-    `device` is torch's type, by default this machine's. Raises `ConfigError` for an unknown name.
+    The run folder keeps the result, so a resumed run is the same when a default changes. `device`
+    is torch's type of the device that the model is for, by default this machine's. Raises
+    `ConfigError` for an unknown name.
     """
     env = replace(config.env, id=plugins.find_environment(config.env.id))
     agent = replace(config.agent, max_tokens=_answer_tokens(config, env.id, device))

@@ -39,7 +39,7 @@ def most_turns(config: Config) -> int:
 
 
 def rest(config: Config, done: int, sizes: Mapping[str, int | None]) -> dict[str, Work]:
-    """Return the work left of a resolved run after `done` steps; `sizes` has each split's tasks."""
+    """Return the work left after `done` steps, with their evaluation unless `done` is 0."""
     turns = max(1.0, _HALF * (most_turns(config) or _UNKNOWN_TURNS))
     warm = config.warmstart if not done else None
     episodes = config.rollout.tasks_per_step * config.rollout.group_size

@@ -91,7 +91,10 @@ def during(allocations: list[Allocation], phase: Phase) -> float:
 
 
 def trained_beside(config: Config, shape: Shape) -> dict[str, tuple[Shape, bool]]:
-    """Return the shape of each other trained model, by default the policy's; True for its copy."""
+    """Return the trained models beside the policy: sizes, and whether it is a copy of the policy.
+
+    A model of unknown size counts like the policy.
+    """
     found = {}
     for name, values in annotator_settings(config).items():
         if name == "critic" and values["model"] == "own":

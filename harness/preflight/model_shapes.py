@@ -55,7 +55,7 @@ class Shape:
         )
 
     def cache_bytes(self, tokens: int, number_bytes: int, *, whole: bool = False) -> int:
-        """Return the bytes of a sequence in generation; `whole` keeps tokens outside of windows."""
+        """Return the bytes of a sequence's cache; with `whole` no attention window limits it."""
         limits = (tokens if whole or window is None else window for window in self.windows)
         kept = sum(min(tokens, limit) for limit in limits)
         return 2 * kept * self.keys * number_bytes + self.state
@@ -64,7 +64,8 @@ class Shape:
 def shape_of(policy: PolicyConfig) -> Shape:
     """Return the shape of a run's model, adapters' base included.
 
-    Raises `ConfigError` for a model neither here nor in `KNOWN`, or of an unknown architecture.
+    A tiny one has its largest vocabulary. Raises `ConfigError` if the model is neither on this
+    machine nor in `KNOWN`, or transformers does not know its architecture.
     """
     if policy.model == "tiny":
         return measure(tiny.architecture(policy.tiny, policy.tiny.vocabulary))
@@ -96,7 +97,11 @@ def max_sequence_length(config: Config, shape: Shape) -> int:
 
 
 def config_file_of(model: str) -> Path | None:
-    """Return the `config.json` of a model, or adapters' base, on this machine; None if missing."""
+    """Return a model's `config.json`, in a folder or in the hub's cache; None if missing.
+
+    A folder with adapters stands for their base model. A package's model or a GGUF file is
+    converted first; raises `ConfigError` if it cannot be.
+    """
     model = converted.folder_of(adapters.base_of(model) or model)
     inside = Path(model) / "config.json"
     if inside.is_file():
@@ -112,7 +117,7 @@ def config_file_of(model: str) -> Path | None:
 
 
 def measure(config: Any) -> Shape:
-    """Return the shape of a transformers configuration's model; `ValueError` if it has no text."""
+    """Return a transformers configuration's shape; `ValueError` if its model makes no text."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     has_images = config.model_type in MODEL_TYPES

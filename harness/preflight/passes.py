@@ -1,6 +1,6 @@
 """The memory of forward and backward passes on one device.
 
-A weight's gradients exist from the first micro-batch on, so the second one takes most.
+A weight's gradients exist from the first of several micro-batches on, so the second one takes most.
 """
 
 from __future__ import annotations

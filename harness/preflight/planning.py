@@ -52,9 +52,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run: lines of text by title, and what is `missing`.
+    """The plan of a run: lines of text by title, and what is `missing`, if anything is.
 
-    `checkpoint` is the size of one in bytes, `kept` the number of them when the run has ended.
+    `checkpoint` is the size of one in bytes, `kept` the number of them that stay when the run has
+    ended.
     """
 
     sections: Mapping[str, Sequence[str]]
@@ -89,7 +90,8 @@ def plan(
 ) -> Plan:
     """Return the plan of an unresolved run, for `gpus` GPUs of `gpu_memory` bytes or this machine.
 
-    `tries` compares paths on a small model. Raises `ConfigError` for an unknown name or setting.
+    With `tries` it compares the paths that the run takes on a small random model, which takes a
+    second. Raises `ConfigError` if a name or a setting of the method is unknown.
     """
     machine = Machine.of(config, gpus, gpu_memory)
     config = defaults.resolve(config, machine.kind)

@@ -57,7 +57,7 @@ def step_header(config: Config, data_version: str, step: int, *, tokens: bool) -
 
 
 def files_of(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the files of paths, of folders those with tokens; `ConfigError` for unusable ones."""
+    """Return recorded files, in folders those with tokens; raise `ConfigError` if unusable."""
     found: dict[str, None] = {}
     for path in paths:
         named = [path]

@@ -1,4 +1,4 @@
-"""Compares a run's paths to log-probabilities on a miniature before any weights are here."""
+"""Compares a run's paths to log-probabilities on a small random model of the same class."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def training_operations(shape: Shape, passed: Passed, *, adapted: bool = False) 
 
 
 def active_weights(shape: Shape) -> int:
-    """Return the weights of linear layers and chosen experts that a token is multiplied with."""
+    """Return a text token's active weights in layers, without output layer and vision model."""
     text = json.loads(shape.text)
     linear = sum(inputs * outputs for name, inputs, outputs in shape.linear if "visual" not in name)
     chosen = text.get("num_experts_per_tok") or 0
@@ -109,7 +109,8 @@ def step_time(
 ) -> StepTime:
     """Return the seconds of a step with `rows` training sequences on GPUs that count as H100s.
 
-    Responses have half of their limit; a row has `length` tokens, by default half of the longest.
+    Responses have half of their limit. `turns` are those of an episode. A row has `length` tokens,
+    by default half of the longest length.
     """
     if length is None:
         length = max_sequence_length(config, shape) / 2

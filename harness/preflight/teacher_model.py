@@ -38,7 +38,11 @@ def shape_of_teacher(config: Config) -> Shape | None:
 
 
 def check(config: Config) -> None:
-    """Raise `ConfigError` for an unfit teacher, `ModelUnavailable` if its server is silent."""
+    """Raise `ConfigError` if the teacher is missing, or cannot score the policy's tokens.
+
+    The tokenizer of a tiny policy is not made yet: the annotator compares it. Raises
+    `ModelUnavailable` if the teacher's server does not answer.
+    """
     settings = settings_of_teacher(config)
     if settings is None:
         return

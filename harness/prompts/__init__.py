@@ -139,7 +139,7 @@ class PromptStyle:
         return parsing.get(self.parser).brief
 
     def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
-        """Return the prompt's content, parts with an image; `ConfigError` if that is missing."""
+        """Return the prompt's content, parts with an image; `ConfigError` if one is missing."""
         return self._content(self._template, image, fields)
 
     def render_next(
@@ -177,8 +177,8 @@ def load(
     """Return the style's template for an environment, or its default one.
 
     `tool_format` and `kwargs`, the environment's arguments, matter to the style `tools` and to
-    templates that list tools. Raises `ConfigError` for an unknown style or format, or no parser
-    line.
+    templates that list tools. Raises `ConfigError` if there is no such style or format, or its file
+    has no parser line.
     """
     for folder in _folders(env_id):
         path = _FOLDER / folder / f"{style}.jinja"

@@ -11,7 +11,7 @@ USUAL: Final = 512
 
 
 def limit(style: str, env_id: str, *, on_cpu: bool, usual: int = USUAL) -> int:
-    """Return an answer's most tokens; on a slow CPU an eighth for a bare command, else half."""
+    """Return the most tokens of an answer; a slow CPU allows half, or an eighth for a command."""
     if not on_cpu:
         return usual
     return usual // (8 if prompts.load(style, env_id).is_brief else 2)

@@ -24,8 +24,8 @@ class Parsed(NamedTuple):
 def element_content(name: str, text: str) -> str | None:
     """Return the content of the first closed element of a name, in any case; None without one.
 
-    One regular expression would search for the end after every opening tag: minutes for an answer
-    that repeats `<action>`.
+    A single regular expression would search for the end after every opening tag: this takes minutes
+    for an answer that repeats `<action>`.
     """
     opening = re.search(f"<{name}>", text, re.IGNORECASE)
     if opening is None:
@@ -37,8 +37,8 @@ def element_content(name: str, text: str) -> str | None:
 def outside_thoughts(text: str) -> str:
     """Return a text without its thoughts.
 
-    A thought is a `<think>` element, all text after an unclosed `<think>`, and before an unopened
-    `</think>`: some chat templates open the first thought in the prompt.
+    A thought is a `<think>` element, all text after an unclosed `<think>`, and all text before an
+    unopened `</think>`: some chat templates open the first thought in the prompt.
     """
     return _UNOPENED_THOUGHT.sub("", THOUGHT.sub("", text))
 
@@ -55,7 +55,7 @@ def has_thoughts(text: str) -> bool:
 
 
 def after_thoughts(text: str) -> str:
-    """Return the text after the last thought, as chat templates do, or before an unclosed one."""
+    """Return the text after the last thought, as chat templates do, or before an open thought."""
     rest = text.rpartition("</think>")[2]
     return rest.partition("<think>")[0].lstrip("\n")
 
@@ -73,7 +73,7 @@ _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def choices(actions: Sequence[str], goal: str) -> list[str]:
-    """Return the actions to choose from by letter, with the goal for a placeholder as `<query>`."""
+    """Return the actions to choose from by letter, with the goal in place of a `<placeholder>`."""
     return [_PLACEHOLDER.sub(lambda _: goal, one) if "<" in one else one for one in actions]
 
 
@@ -97,7 +97,7 @@ def write_letter(action: str, offered: Sequence[str]) -> str:
     """Return the letter of an offered action, or of the only offered one of its kind.
 
     The kind is the word before the bracket: any `search[...]` is the offered search. Raises
-    `ConfigError` unless there is one.
+    `ConfigError` if it is not offered, and none or several offered actions are of its kind.
     """
     same = [i for i, other in enumerate(offered) if other.casefold() == action.casefold()]
     kind = action.partition("[")[0].casefold()

@@ -27,8 +27,8 @@ def first_block(text: str) -> str | None:
 
     A block is a `<code>` element, in any case, or a fence that names Python or no language; a fence
     directly inside an element is removed. A fence closes with as many backquotes as it opened with,
-    at the end of a line. An unclosed block does not count: a program's beginning can be another
-    program.
+    three or more, at the end of a line. An unclosed block does not count: the beginning of a
+    program can be another program.
     """
     place = 0
     while opening := _OPENING.search(text, place):

@@ -1,7 +1,8 @@
 """Reads answers that break their format and yet state one action, as a person would read them.
 
-What is ambiguous stays without an action. Parsers after verl-agent's projections do not mend, nor
-those of the style `compact`, with which the tiny models' figures were measured.
+An ambiguous answer stays without an action. Parsers that follow verl-agent's projections do not
+mend, and neither do those of the style `compact`, with which the tiny models' figures were
+measured.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _SHOP: Final = re.compile(r"\b(?:search|click)\[[^\[\]\n]+\]", re.IGNORECASE)
 def stated(text: str, offered: Sequence[str]) -> str:
     """Return the offered action that is all that a text says; "" if there is none, or several.
 
-    Case, blanks, quotes, emphasis, a bullet, punctuation, a label as `Action:` and `Please` do not
-    count.
+    Case, blanks, quotes, emphasis, a bullet, punctuation, a label such as `Action:` and the word
+    `Please` do not count.
     """
     if text in offered:
         return text
@@ -65,8 +66,8 @@ def element(parsed: Parsed, text: str, offered: Sequence[str], *, ended: bool) -
 def shop(parsed: Parsed, text: str, offered: Sequence[str], *, ended: bool) -> Parsed:
     """Return WebShop's answer that should have an `<action>` element, mended.
 
-    As `element`, and without tags an only `search[...]` or `click[...]` is its action if it is
-    offered or searches for words of its own.
+    It is mended as by `element`. Without tags a `search[...]` or `click[...]` that is the only one
+    is the action, if it is offered or searches for words of its own.
     """
     rest = outside_thoughts(text)
     mended = element(parsed, text, offered, ended=ended)

@@ -129,7 +129,11 @@ class Parser:
     mender: Mender | None = None  # None keeps what `parser` returns, to the letter
 
     def parse(self, text: str, offered: Sequence[str] = (), *, ended: bool = False) -> Parsed:
-        """Return the action in a text; with `ended` the model ended it, so it is not cut off."""
+        """Return the action in a text.
+
+        `offered` are the choices of the prompt; with `ended` the model ended the text itself, so
+        that nothing is cut off.
+        """
         parsed = self.parser(text, offered) if self.lettered else self.parser(text)
         return self.mender(parsed, text, offered, ended=ended) if self.mender else parsed
 

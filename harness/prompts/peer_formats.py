@@ -88,7 +88,7 @@ def parse_webshop_action(text: str) -> Parsed:
 
 
 def parse_alfworld(text: str) -> Parsed:
-    """Return the action as `alfworld_projection` does: `parse_webshop`, with 30 characters."""
+    """Return the action as `alfworld_projection` does: as `parse_webshop`, but 30 characters."""
     return _after_thought(text, _lowered_action(text, _ALFWORLD_TAIL))
 
 

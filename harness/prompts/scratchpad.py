@@ -1,4 +1,7 @@
-"""A scratchpad: notes in the last closed `<memory>` outside thoughts; an empty one deletes them."""
+"""A scratchpad: notes that a model writes in `<memory>` elements and reads in its next prompts.
+
+The last closed element outside thoughts counts; an empty one deletes the notes.
+"""
 
 from __future__ import annotations
 

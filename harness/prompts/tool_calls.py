@@ -23,8 +23,9 @@ _NONE: Final = "no tool is called"
 class ToolParser:
     """Parses and writes the calls of an environment's tools.
 
-    An answer is valid if it has exactly one call, a right one, else it has no action and `problem`
-    tells why. But words without a call are one of the tool `spoken`, if there is one.
+    An answer is valid if it has exactly one call, and that is a right one. Otherwise there is no
+    action, and `problem` tells the model why. But words without a call are one of the tool
+    `spoken`, if there is one.
     """
 
     tools: Tools = ANY_ACTION
@@ -34,7 +35,11 @@ class ToolParser:
     lettered: Final = False
 
     def action(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
-        """Return the action of the one call in `calls`, or else in the text; else `BadCall`."""
+        """Return the action of the call in an answer.
+
+        `calls` are a server's parsed calls; if there are none, the text is parsed. Raises `BadCall`
+        if there is not exactly one call, or it is wrong.
+        """
         found = [_typed(call) for call in calls] if calls else self._calls(text)
         found = found or self._spoken(outside_thoughts(text).strip())
         if len(found) != 1:

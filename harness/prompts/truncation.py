@@ -104,9 +104,9 @@ def fit(
     """Return the prompt with the fewest cuts that is not too long, and its cuts.
 
     Turns are left out first, one more at a time, then examples, then reflections; then the
-    observation is shortened. `most` has the largest cuts, of observations the longest one's
-    characters. `limit` is in characters, as in `num_characters`. Raises `ContextOverflow` if it is
-    too long even with observations of `SHORTEST_OBSERVATION` characters.
+    observation is shortened. `most` has the largest cuts; for observations that is the length of
+    the longest one in characters. `limit` is in characters, see `num_characters`. Raises
+    `ContextOverflow` if it is too long even with observations of `SHORTEST_OBSERVATION` characters.
     """
     cuts, excess = NO_CUTS, 0
     for cuts in _cuts_before_observation(most):

@@ -111,7 +111,8 @@ def draw(
 ) -> None:
     """Draw panels of one size, in inches, three in a row; an existing file is overwritten.
 
-    With `last`, all x-axes go from 0 to it. Endings are `.png` and `.svg`, else a `ConfigError`.
+    With `last`, all x-axes go from 0 to it. An ending other than `.png` and `.svg` is a
+    `ConfigError`.
     """
     check_kind(path)
     across = min(_ACROSS, len(panels))

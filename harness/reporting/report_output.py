@@ -35,7 +35,8 @@ def put_out(
 ) -> None:
     """Print the tables of results, or write them; see `harness report --help`.
 
-    Raises `ResultError` for missing or damaged results, `BadOption` for a file it cannot write.
+    Raises `ResultError` for missing or damaged results, `BadOption` for a file that cannot be
+    written.
     """
     plain = form == "markdown" and not (
         reported or compare or curve or html or output or bold or sweep

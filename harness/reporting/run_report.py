@@ -67,7 +67,11 @@ def _write(run: TrainingRun, *, pictures: bool) -> None:
 
 
 def sentence(folder: Path) -> str:
-    """Return a run's gain, such as `27.9 -> 62.9 % of 240 held-out tasks (valid_seen)`, or ""."""
+    """Return a run's gain, such as `27.9 -> 62.9 % of 240 held-out tasks (valid_seen)`.
+
+    It compares the success of the first and the last evaluation of each split; "" without two of
+    them. Generated tasks are named.
+    """
     run = training_runs.read(folder)
     texts = []
     for split in run.splits:
@@ -85,7 +89,8 @@ def sentence(folder: Path) -> str:
 def table(evaluations: Sequence[Mapping[str, Any]], title: str = "") -> str:
     """Return a Markdown table, a row per split and step: success by family, over all, and score.
 
-    It has first and last evaluations, in percent with 95 % Wilson intervals over all tasks.
+    Only the first and the last evaluation of each split are shown, in percent with 95 % Wilson
+    intervals over all tasks. A warning stands below scores of a programmatic judge.
     """
     families = in_order({name for e in evaluations for name in e["families"]})
     headings = ["split", "step", *families, "all", _INTERVAL, "score", _INTERVAL, "turns", "tasks"]

@@ -1,6 +1,7 @@
 """Rollouts: an agent plays episodes, many at once.
 
-Takes tasks, environments and a completer; returns prompts, tokens and log-probabilities.
+Takes tasks, environments and a completer; returns rollouts with prompts, tokens and
+log-probabilities.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ _MISSING: Final = "\n\n[{turns} left out here]\n\n"
 class Agent:
     """A language model behind a prompt style.
 
-    In the context `window` every turn has its own prompt, with the last `window` turns as text and
-    the image, if any, of the current observation.
+    In the context `window` every turn has its own prompt, rendered from the last `window` turns.
+    Past turns are text; the image, if any, is that of the current observation.
 
-    In the context `transcript` the episode is one chat that only grows, with its answers and
-    images. `window` has no effect. `max_prompt` leaves out the oldest turns; the model's context
-    ends the episode.
+    In the context `transcript` the episode is one chat that only grows. Answers stay unchanged,
+    with their thoughts unless `thoughts` is `"strip"`, and images stay in their prompts. `window`
+    has no effect. `max_prompt` leaves out the oldest turns; the model's context ends the episode.
 
     In the context `summary` it is a transcript until a prompt and its answer have `summary_tokens`.
     Then the model writes a summary, and the chat goes on from the first prompt, the summary and the
@@ -63,10 +63,12 @@ class Agent:
 
     Args:
         completer: The model; None if the agent only writes prompts and parses answers.
+        style: The prompt template and parser.
+        sampling: The temperature and token limit.
         window: The number of past turns in a prompt, K in the papers.
         context: `"window"`, `"transcript"` or `"summary"`.
-        preamble: The text before the first or, in a window, every prompt. The partner's seat in
-            self-play gets no reflections.
+        preamble: The text before the prompt; in a transcript before the first prompt only. The
+            partner's seat in self-play gets no reflections, because they are the learner's.
         max_prompt: The largest number of characters of a prompt, with the preamble and a
             transcript's earlier messages; None sets no limit.
         thoughts: `"keep"` or `"strip"`: whether a transcript shows the thoughts of earlier answers.
@@ -151,7 +153,9 @@ class Agent:
         return Decision(action, completion, valid, content_text(view.shown), view.left_out)
 
     def messages(self, view: EpisodeView) -> list[Message]:
-        """Return the next prompt; a transcript needs this call each turn (`view.prompts` keeps it).
+        """Return the prompt of the next decision; `view.prompts` keeps the prompts of a transcript.
+
+        A transcript needs this call at every turn.
 
         Raises:
             ConfigError: The style shows an image and the environment has none.

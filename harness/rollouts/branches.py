@@ -1,7 +1,8 @@
 """Siblings: episodes that share the first turns of an ended one and continue from there.
 
-They are restored right before chosen turns, on the group's environments, and draw the turn's action
-anew. Choice and decisions depend on seeds and rollouts alone.
+Once the episodes of a group have ended, some of their turns are chosen. Siblings are restored right
+before them, on the group's environments, and draw the turn's action anew. The choice of turns and
+the decisions of siblings depend on seeds and rollouts alone.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class Branches:
     ) -> list[At]:
         """Return the branch turns in ended rollouts of a group, the most wanted first.
 
-        Turns in `taken`, from earlier rounds, are left out; siblings follow their parent in
-        `rollouts`. Raises `ConfigError` if log-probabilities or state values are missing.
+        Siblings follow their parent in `rollouts`. Turns in `taken`, from earlier rounds, are left
+        out. Raises `ConfigError` if the choice needs log-probabilities or state values that are
+        missing.
         """
         turns = [
             (At(r.member, t), turn)
@@ -148,7 +150,8 @@ class SiblingRunner:
     async def run(self, rollouts: Sequence[Rollout]) -> list[Rollout]:
         """Return the siblings of ended rollouts, numbered after the group's members.
 
-        The last may exceed the budget. Raises `GroupMismatch` if a fresh start is in another state.
+        With a budget they play turn by turn, and the last turn's siblings may exceed it; without
+        one all play at once. Raises `GroupMismatch` if a fresh environment starts in another state.
         """
         branches, played, taken = self._branches, list[Rollout](), set[At]()
         for number in range(branches.settings.rounds):
@@ -206,7 +209,7 @@ class SiblingRunner:
     async def _restored(
         self, parent: Rollout, turn: int, slot: int, member: int, *, fresh: bool
     ) -> Episode:
-        """Return an episode right before its parent's turn, on a slot; it draws chance anew."""
+        """Return an episode right before its parent's turn, on a slot; chance is drawn anew."""
         points = self._points[parent.member]
         assert points is not None
         point, group = points[turn], self._group

@@ -30,7 +30,7 @@ class GroupNumbers:
         self._members: defaultdict[int, itertools.count[int]] = defaultdict(itertools.count)
 
     def number(self, line: Mapping[str, Any]) -> int:
-        """Return the number of a rollout's group; raise `BadRequest` if missing or mixed."""
+        """Return a rollout's group number; raise `BadRequest` for none, or numbers beside names."""
         name = line.get("group", line.get("task_id"))
         if name is None:
             raise BadRequest(
@@ -143,9 +143,10 @@ def decode(
     groups: GroupNumbers,
     columns: Sequence[str],
 ) -> tuple[Rollout, dict[str, list[float]]]:
-    """Return the rollout of a line and its turns' columns; a `BadRequest` names a wrong field.
+    """Return the rollout of a line, and the columns of its turns.
 
-    It has the fields of `encode` or fewer; states without a key get one with `index`, its place.
+    A line has the fields of `encode` or fewer; see `harness.rollouts.rollout_files`. States without
+    a key get one with `index`, the rollout's place in its file. A `BadRequest` names a wrong field.
     """
     turns = fields.items(line, "turns", "rollout")
     error = fields.text(line, "error", "rollout", "")

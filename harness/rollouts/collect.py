@@ -1,12 +1,14 @@
 """Collects rollouts of many episodes that run at once, without waiting for each other's turns.
 
 Infrastructure failures are caught in `run_episode` and in `harness.rollouts.groups`, nowhere else.
-A failed episode is played again; a group that stays incomplete is dropped, so that a lost server
+A failed episode is played again. A group that stays incomplete is dropped, so that a lost server
 never counts as a failed episode.
 
-Which episodes an early stop keeps (`CollectOptions`) depends on the order of events. In this
-process alone it is a function of the seeds, so a resumed run repeats it; with threads, other
-machines or processes it depends on time.
+Collection may stop early, once enough episodes have ended (`CollectOptions`). Which episodes those
+are depends on the order of events. If the policy and the environments run in this process alone,
+the order is a function of the seeds, so a resumed run repeats it. If environments run in threads,
+models on other machines or other processes collect too, the order depends on time, and two runs
+may differ.
 """
 
 from __future__ import annotations
@@ -67,8 +69,9 @@ async def collect(
 ) -> list[Rollout]:
     """Return the rollouts of every task, `pool.group_size` each, in the order of the tasks.
 
-    A group that kept failing has a single rollout with `error`; an early stop leaves the ended
-    ones. Raises `ContextOverflow` if the first prompt of an episode does not fit.
+    A group that kept failing has a single rollout with `error`. If collection stopped early, only
+    the episodes that had ended are returned. Raises `ContextOverflow` if the first prompt of an
+    episode does not fit into the model's context.
     """
     play = partial(
         options.run,
@@ -153,9 +156,12 @@ async def collect_distributed(
 ) -> list[Rollout]:
     """Return the rollouts of all draws, as `collect` does, in each process.
 
-    Process r of n plays the groups r, r + n and so on, with equal seeds in every process;
-    `options.enough_share` counts the groups of all. Raises `TrainingError` if a process met an
-    error, `Abandoned` if another one was stopped while it collected.
+    Process r of n plays the groups r, r + n, r + 2n and so on. A group's decisions have the same
+    seeds in every process. `options.enough_share` counts the groups of all processes: once enough
+    have ended, each process stops the episodes that it still plays.
+
+    Raises `TrainingError` if a process met an error; see `ProcessGroup.agree`. Raises `Abandoned`
+    if another process was stopped while it collected.
     """
     if processes.size == 1:
         return await collect(pool, draws, actor, seed=seed, options=options)

@@ -1,8 +1,9 @@
 """Continuations: episodes played on from forks, which measure the value of a state.
 
-V(s, h), with s the environment's state and h the policy's further knowledge, is the mean return of
-K continuations. They go from a fork right before a turn and draw its action anew. Equal s and h
-with equally many turns left share them.
+V(s, h), with s the state of the environment and h the policy's further knowledge, is the mean
+return of K continuations from a fork right before a turn; they draw the turn's action anew. Turns
+in equal states with equal h and equally many turns left share their continuations. They are played
+while the episodes go on, so that a model answers many of them at once.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ class Cost:
 
 
 async def fork(episode: Episode, chance: int) -> Episode:
-    """Return an independent copy of an episode in progress; the caller closes its environment.
+    """Return an independent copy of an episode in progress, in the same state.
 
-    With equal seeds it goes on as the original does, but draws chance anew by `chance`. Its rollout
-    has the turns so far and no recording. Raises `EnvUnavailable` if it cannot be forked.
+    With equal seeds it goes on as the original does, but for what chance decides, which it draws
+    anew by the number `chance`. Its rollout begins with the turns taken so far and has no
+    recording. The caller closes its environment. Raises `EnvUnavailable` if the environment cannot
+    be forked.
     """
 
     def forked() -> TextEnv:
@@ -81,7 +84,7 @@ class ContinuationPlayer(Protocol):
     async def play_on(
         self, episode: Episode, seeds: Sequence[int]
     ) -> Awaitable[Sequence[Continuation]]:
-        """Fork the episode once per seed; it may go on before the returned awaitable ends."""
+        """Fork the episode once per seed; the episode may go on as soon as this returns."""
         ...
 
 

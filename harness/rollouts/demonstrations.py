@@ -47,12 +47,13 @@ class Demonstration:
 class Demonstrator:
     """Plays the expert's actions with random ones in between, and records demonstrations.
 
-    A random action comes from this episode or an earlier one and may be illegal, so that the
-    learner sees what the expert does in other states. Random actions are never targets. If actions
-    cannot be listed, a random one is the beginning of an earlier expert answer.
+    A random action comes from this episode or an earlier one and may be illegal. It brings the
+    episode into states that the expert would not have reached, so that the learner sees what the
+    expert does there. Random actions are never targets. If actions cannot be listed, as for
+    code, a random action is the beginning of an earlier expert answer; most of these fail.
 
-    Episodes that it plays at once see each other's actions in an order that may depend on time;
-    with `demonstrate` the order of the tasks alone counts.
+    Episodes that it plays at once see each other's actions in an order that depends on time where
+    environments do; `demonstrate` plays them so that the order of the tasks alone counts.
 
     Args:
         agent: The writer of prompts and parser of answers; its model is not called.
@@ -139,7 +140,8 @@ async def demonstrate(
 ) -> list[Rollout]:
     """Play all tasks with a demonstrator and return the rollouts, in the order of the tasks.
 
-    Demonstrations have that order too. With noise, episodes are played one after another.
+    The demonstrations and texts have that order too, whichever episodes fail. If `noise` is not 0,
+    episodes are played one after another, because random actions depend on earlier episodes.
     """
     ended: dict[tuple[int, int], Demonstrator] = {}
 

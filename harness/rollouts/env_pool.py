@@ -70,7 +70,7 @@ class EnvPool:
         return await self.call(self.take, blocking=self.remote and not self._free)
 
     async def max_open_groups(self) -> int:
-        """Return how many groups may be open; raise `ConfigError` if servers hold less than one."""
+        """Return how many groups may be open; raise `ConfigError` if servers cannot hold one."""
         if self.remote and self._capacity is None:
             self._capacity = await self._server_capacity()
         capacity = self._capacity or 0
@@ -104,7 +104,8 @@ class EnvPool:
     ) -> _T:
         """Return `work()`, run in a thread if it is `blocking`.
 
-        A cancelled call waits for the thread's end, which `interrupt` makes come soon.
+        A cancelled call waits until the thread has ended, because the thread uses the environment.
+        `interrupt` makes the thread end soon.
         """
         if not blocking:
             return work()

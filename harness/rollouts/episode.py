@@ -134,11 +134,13 @@ async def run_episode(
 ) -> Rollout:
     """Play one episode to its end; no turn may be taken yet.
 
-    The rollout gets an `error` if the environment or the model fails, or a judge could not rate it;
-    a bad action is never an error. A prompt that exceeds the model's context loses the episode; the
-    first one raises `ContextOverflow` unless `allow_initial_overflow`. Evaluation must count such
-    an episode, training cannot learn from it. It is `STOPPED` at `episode.stop_at`. Decisions
-    derive their seeds from `seed`, the group, the member and the turn.
+    The rollout gets an `error` if the environment or the model fails, or if the episode ends
+    without a score because its judge could not rate it. A bad action is never an error. If a prompt
+    no longer fits into the model's context, the episode is lost; if the first one does not fit,
+    `ContextOverflow` is raised unless `allow_initial_overflow`: evaluation must count such an
+    episode, training cannot learn from it. It is `STOPPED` at `episode.stop_at`. In self-play the
+    actor decides for both seats. Decisions derive their seeds from `seed`, the group, the member
+    and the turn.
     """
     with tracing.span(f"invoke_agent {type(actor).__name__}", _described(episode, actor)) as span:
         rollout = await _play(episode, actor, seed, allow_initial_overflow=allow_initial_overflow)
@@ -192,7 +194,7 @@ async def _play(
 
 
 async def take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
-    """Play the next seat's turn, seeded as in `run_episode`; return whether the episode is over."""
+    """Play the next seat's turn, or raise its error; return whether the episode is over."""
     before, partner = episode.info, is_partners(episode.info)
     view = episode.view()
     await episode.keep_point()  # before the actor: siblings draw this turn's action anew

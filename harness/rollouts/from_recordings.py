@@ -19,8 +19,9 @@ from harness.types.rollout import Completion, Rollout, StopReason, Turn
 def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout]:
     """Return the episodes of a recording as rollouts; raise `DataCorrupt` if none has a turn.
 
-    Episodes without a turn or a score are left out. Those of one task that started in one state
-    are a group. In self-play a rollout has the learner's turns.
+    Episodes without a turn or a score are left out. Episodes of one task that started in one state
+    are a group. The action is the text of a completion. In self-play a rollout has the learner's
+    turns.
     """
     groups: dict[tuple[str, str], int] = {}
     members: defaultdict[int, itertools.count[int]] = defaultdict(itertools.count)

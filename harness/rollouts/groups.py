@@ -179,7 +179,8 @@ class GroupRunner:
     async def _play_members(self, group: GroupEnv, episodes: list[Episode]) -> list[Rollout]:
         """Return the rollouts that ended; when this returns, no environment is in use.
 
-        Restarted `episodes` replace failed ones. Raises `GroupMismatch` if a state differs.
+        Restarted episodes replace the failed ones in `episodes`. Raises `GroupMismatch` if one of
+        them starts in another state.
         """
         tasks = [
             asyncio.ensure_future(self._play_member(group, episodes, member))

@@ -83,7 +83,7 @@ def write(
 
 
 def read(path: str | Path) -> RolloutFile:
-    """Return a file's rollouts and columns; raise `DataMissing`, `DataCorrupt` by a bad line."""
+    """Return rollouts and columns; raise `DataMissing`, or `DataCorrupt` that names a bad line."""
     path = Path(path)
     lines = _lines(path)
     first = next(lines, "")

@@ -62,7 +62,7 @@ class AnswerPace:
         return f"{answers} answers, {pace:.3g} tokens/s"
 
     def most_seconds(self, answers: int) -> float | None:
-        """Return the seconds of all `answers` if the rest are of full length; None if unknown."""
+        """Return the seconds for `answers` if the rest are longest; None before a token."""
         ended = [*self._ended, *self._cut]
         tokens = max(sum(ended), self._generated() - self._before)
         if self._began is None or not tokens:
@@ -73,7 +73,9 @@ class AnswerPace:
     def hint(self, setting: str) -> str | None:
         """Return a hint if most tokens of at least 16 answers are in those that reached the limit.
 
-        `setting` is the limit's key; the hint proposes another limit, by the answers with an end.
+        `setting` is the limit's key. The hint proposes twice the length of nine in ten of the
+        answers that have an end. If none has, it proposes a quarter of the limit, and four times
+        the limit for a model that thinks.
         """
         cut, total = sum(self._cut), sum(self._ended) + sum(self._cut)
         if len(self._ended) + len(self._cut) < ENOUGH or cut <= _MOST * total:

@@ -37,6 +37,7 @@ class Checkpoint:
 
     Attributes:
         folder: Has the model in transformers' format and the training state.
+        step: Number of completed steps.
         validation: Figures of the evaluation at this step, by name; empty without one.
     """
 
@@ -133,7 +134,9 @@ def finish_save(
 ) -> Checkpoint | None:
     """Finish an interrupted `save` and return the run's newest undamaged checkpoint, or None.
 
-    Arguments are those of `save`. Raises `CheckpointError` if all are damaged, or it cannot finish.
+    A kill may have come before the folder was renamed, before the link to the best was set, or
+    before old checkpoints were removed. Arguments are those of `save`. Raises `CheckpointError` if
+    all are damaged or the `save` cannot be finished.
     """
     found = newest(run)
     if found is None:

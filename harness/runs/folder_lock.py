@@ -49,7 +49,7 @@ class FolderLock:
         self._found: set[Path] = set()
 
     def acquire(self) -> None:
-        """Lock the folder; `FolderInUse` if another process has it, `OSError` if unwritable."""
+        """Lock the folder anew; raise `FolderInUse`, or `OSError` if it cannot be written."""
         missing = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
         self._made, self._found = missing, set(self.folder.iterdir())

@@ -119,7 +119,11 @@ OnLearned = Callable[[float, int], None]
 
 
 class Progress:
-    """Shows the progress of a run, in the first process, with one estimate of the time left."""
+    """Shows the progress of a run, with one estimate of the time that is left.
+
+    `done` counts the steps before this start, `episodes` about those of a step. Only the first
+    process shows it.
+    """
 
     def __init__(
         self,
@@ -159,7 +163,10 @@ class Progress:
 
     @contextmanager
     def phase(self, kind: str, total: int, unit: str, title: str = "") -> Iterator[Advance]:
-        """Show work other than training steps; the yielded function is called after each piece."""
+        """Show work other than steps; yield a function to call after each of `total` pieces.
+
+        `kind` is one of `TRAIN` and its like, `unit` the name of the pieces in the plural.
+        """
         self._time_left.start()
         with self._make(title or kind, total, unit) as bar:
 
@@ -186,7 +193,8 @@ class Progress:
     ) -> Iterator[OnFinish]:
         """Show episodes of at most `turns` turns, of a step or, with a `total`, of an evaluation.
 
-        The yielded function is called with each finished one. `pace` counts their answers.
+        The yielded function is called with each finished one. `pace` counts their answers. If most
+        tokens were cut off, the log has a hint, once.
         """
         solved = ended = 0
         number = self._episodes if total is None else total

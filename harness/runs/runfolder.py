@@ -68,7 +68,8 @@ class RunFolder:
     def create(self, config: Config) -> None:
         """Make and lock the folder of a new run.
 
-        Raises `ConfigError` if the run exists or is unwritable, `FolderInUse` if another begins it.
+        Raises `ConfigError` if a run of this name exists or the folder cannot be written, and
+        `FolderInUse` if another process begins a run of this name.
         """
         try:
             self._check_unused()

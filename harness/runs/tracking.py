@@ -80,8 +80,9 @@ class TensorBoard:
 class WeightsAndBiases:
     """A run on Weights & Biases, in the project `log.project`.
 
-    A resumed run continues it, by the id in its folder; steps that run again are sent again. It
-    gets the metrics, the machine's load as wandb reads it, and the `shareable` configuration.
+    Its id is kept in the run's folder, so that a resumed run continues it. The x-axis of all
+    metrics is the training step. Steps that run again after a kill are sent again. It gets the
+    metrics, the machine's load as wandb reads it, and the configuration as `shareable` returns it.
     """
 
     def __init__(self, folder: Path, config: Config) -> None:
@@ -124,8 +125,9 @@ class WeightsAndBiases:
 class Trackio:
     """A run on Trackio, in the project `log.project`; its variables may name a Space or a server.
 
-    A resumed run continues it, by the id in its folder; steps that run again are written again. It
-    gets the metrics and the `shareable` configuration.
+    Its name ends with an id that is kept in the run's folder, so that a resumed run continues it.
+    Steps that run again after a kill are written again. It gets the metrics, and the configuration
+    as `shareable` returns it.
     """
 
     def __init__(self, folder: Path, config: Config) -> None:

@@ -122,7 +122,7 @@ def _without_sharded(value: Any) -> Any:
 
 
 def load(folder: Path, place: torch.device | str = "cpu", *, mapped: bool = False) -> Any:
-    """Return the state of `write`, with full tensors on `place`, or `mapped` and read when used."""
+    """Return the state that `write` wrote, on `place`; `mapped` files are read when used."""
     state = torch.load(folder / _FILE, map_location=place, weights_only=True, mmap=mapped)
     by_file: dict[str, list[tuple[str, _Path]]] = {}
     for name, file, path in state.pop(_SHARED, ()):

@@ -35,7 +35,10 @@ class Credit:
 
 
 class CreditAssignment:
-    """Makes the turn table, lets annotators fill it in their order, and computes advantages."""
+    """Makes the turn table, lets annotators fill it in their order, and computes advantages.
+
+    `settings` are the estimator's hyperparameters, with loaded scorers in place of their names.
+    """
 
     def __init__(
         self, config: Config, method: Method, settings: dict[str, Any], context: AnnotatorContext

@@ -1,4 +1,4 @@
-"""Stops a run whose importance ratios are not 1 before any weight moved: its figures are wrong."""
+"""Stops a run whose importance ratios are not 1 at the first update, before any weight moved."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ def alarm_of(
 ) -> FirstUpdateAlarm | None:
     """Return the alarm of a run; None if its first ratios need not be 1.
 
-    A gateway's resumed run learns first from rollouts that were played before the last update.
+    They differ from 1 if another engine or older weights sample, if the rollouts are not the
+    policy's, or if adapters have dropout in the update alone. A gateway's resumed run learns first
+    from the rollouts that its checkpoint has kept, which were played before the last update.
     """
     if is_resumed and config.rollout.gateway is not None:
         return None

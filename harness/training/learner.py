@@ -66,9 +66,13 @@ def _unheard(rows: float, tokens: int) -> None:
 class Learner:
     """An optimizer on a policy loss; it changes the policy in place.
 
-    `reference` is the frozen policy of a KL penalty, `temperature` the rollouts', and `steps` the
-    run's, for the schedule. `correction` is for old log-probabilities of the sampler. `alarm`
-    checks the importance ratios before the first step.
+    Args:
+        reference: The frozen policy of a KL penalty, or None.
+        loss_settings: The loss's hyperparameters; missing ones take their defaults.
+        temperature: The sampling temperature of the rollouts.
+        steps: Training steps of the run, for the learning-rate schedule.
+        correction: Corrects advantages where the old log-probabilities are the sampler's, or None.
+        alarm: Checks the importance ratios before the learner's first step, or None.
     """
 
     def __init__(
@@ -106,15 +110,17 @@ class Learner:
         seed: int,
         on_learned: OnLearned = _unheard,
     ) -> dict[str, float]:
-        """Take the optimizer steps of one training step, from 0, and return figures to log.
+        """Take the optimizer steps of one training step and return figures to log.
 
         Each epoch shuffles the samples into mini-batches of nearly equal size; each mini-batch is
         one optimizer step. If the loss is linear in the advantage, samples with advantage 0 are
         left out and equal samples are merged. The loss is still a mean over all tokens and
-        sequences of the mini-batch; other metrics are means over the tokens that the model reads.
-        A mini-batch without a token to learn from moves no weight and no moment of the optimizer.
-        Raises `NotFinite` for a loss or gradient, with the weights as they were, and
-        `TrainingError` if there is no sample or the alarm stops the run.
+        sequences of the mini-batch; other metrics are means over the tokens that the model reads. A
+        mini-batch without a token to learn from moves no weight and no moment of the optimizer.
+
+        `step` counts from 0. Raises `NotFinite` if a loss or gradient is not finite; the weights
+        are then as they were. Raises `TrainingError` if there is no sample, or the alarm stops the
+        run.
         """
         if not rows:
             raise TrainingError(

@@ -42,9 +42,16 @@ def write(
 ) -> Checkpoint:
     """Write a checkpoint's model to a new folder with its card, or to a new GGUF file.
 
-    It is written whole or not at all. With a `precision` adapters are merged into the weights; None
-    copies the files as they are, and is float32 in a GGUF file. `like` is a GGUF file of the model
-    before training, whose header a new one gets; None takes that which the run began with.
+    It is written whole or not at all.
+
+    Args:
+        run: Folder of the training run.
+        target: A folder that does not exist, or is empty; a file whose name ends with `.gguf`.
+        checkpoint: One of the run's; see `run_checkpoints.choose`.
+        precision: `"bfloat16"` or `"float32"`, with adapters merged into the weights; None
+            copies the files as they are, and is float32 in a GGUF file.
+        like: A GGUF file of the model before training, whose header a new one gets; None for that
+            which the run began with.
 
     Raises:
         ConfigError: There is no such checkpoint, it is damaged, the target is in use, or there is
@@ -174,7 +181,8 @@ def _facts(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def push(folder: Path, repository: str) -> str:
     """Upload an exported folder to the Hub and return its address; a failure is a `ConfigError`.
 
-    A missing repository is made private. The token is that of `HF_TOKEN` or `hf auth login`.
+    The repository is made, private, if it is missing. The token is that of `HF_TOKEN` or of
+    `hf auth login`; `HF_ENDPOINT` names another hub.
     """
     from huggingface_hub import HfApi
 

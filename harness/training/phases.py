@@ -21,8 +21,9 @@ NO_TOKENS: Final[Mapping[str, int]] = {}
 
 
 class PhaseTimer:
-    """Measures time, memory and cost of each phase of a run; its end waits for the GPU.
+    """Measures time, memory and cost of each phase of a run.
 
+    The end of a phase waits for the GPU, so that no work is counted in the next phase.
     `price_per_hour` is that of all machines of the run, and `spent` the cost of a resumed run so
     far, in US dollars.
     """
@@ -64,7 +65,8 @@ class PhaseTimer:
     ) -> dict[str, float]:
         """Return the metrics of all phases since the last call, and reset them.
 
-        `tokens` are counts by phase; `models_usd` is the cost of environments' models, or nan.
+        `tokens` are counts by phase; `models_usd` is the cost of the environments' models, nan if
+        unknown. The metrics under `time/`, `memory/` and `cost/` differ from run to run.
         """
         seconds, self._seconds = self._seconds, {}
         memory, self._memory = self._memory, {}

@@ -74,8 +74,10 @@ def begin(
 
     All processes call this, each writes a part, and all must `finish` before the next call. `keep`
     counts the newest checkpoints, `keep_best` the best by the figure `best` of `validation`
-    (greater is better, of equals the earlier). Raises `TrainingError`, `ReportedElsewhere` in other
-    processes, if it cannot be written; older checkpoints are unchanged.
+    (greater is better, of equals the earlier). The states of `annotators` and `parts` are saved by
+    name, the average as another model. Raises `TrainingError` (`ReportedElsewhere` in the other
+    processes) if it cannot be written, for instance on a full disk; older checkpoints are
+    unchanged.
     """
     root, processes = run / "checkpoints", policy.processes
     partial = root / f".step-{step:06d}.partial"
@@ -105,7 +107,8 @@ def begin(
 def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
     """Make a checkpoint of a model that another engine saved, without a state to resume from.
 
-    The files of the folder `model`, on the same disk, are linked. Errors are `TrainingError`.
+    `model` is a folder that transformers loads, on the same disk: files are linked, not copied. The
+    newest `keep` checkpoints stay. Raises `TrainingError` if it cannot be written.
     """
     root = run / "checkpoints"
     partial = root / f".step-{step:06d}.partial"

@@ -33,13 +33,20 @@ def fine_tune(
     state: Path | None = None,
     is_to_stop: Callable[[], bool] = lambda: False,
 ) -> float:
-    """Train the policy, in place, to give the expert's answers.
+    """Train the policy to give the expert's answers.
 
     Cross-entropy over the answers' tokens, AdamW, linear warm-up over a tenth of the steps and
     linear decay over the last third. Demonstrations longer than the model's context are left out.
-    `seed` orders them; `micro_batch_tokens` are padded tokens of one forward pass. Each step calls
-    `on_step` with its loss and the tokens that passed through the model, then `is_to_stop`. The
-    folder `state` is written at a stop, and resumed from if it exists.
+
+    Args:
+        policy: The policy, changed in place.
+        demonstrations: The prompts and answers to imitate.
+        config: Steps, batch size, learning rate.
+        seed: The seed of the demonstrations' order.
+        micro_batch_tokens: Padded tokens of one forward pass.
+        on_step: Called with each step's loss and the tokens that passed through the model.
+        state: The folder to save at a stop and to resume from, if it exists.
+        is_to_stop: Called after each step.
 
     Returns:
         The mean loss of the last tenth of the steps, in nats per token.

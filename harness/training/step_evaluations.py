@@ -47,7 +47,11 @@ class StepEvaluations:
         self._pools: dict[str, EnvPool] = {}
 
     def due(self, step: int, *, final: bool) -> Iterator[tuple[str, int | None]]:
-        """Yield splits to evaluate after `step` steps, and how many of their tasks (None: all)."""
+        """Yield the splits to evaluate after `step` steps, and how many of their tasks (None: all).
+
+        The final splits are due before and after training (`final`). A resumed run does not repeat
+        the evaluations of its checkpoint's step.
+        """
         config = self._config.eval
         for split in dict.fromkeys([str(config.split), *(config.final_splits if final else ())]):
             if (step, split) not in self._done:

@@ -1,4 +1,7 @@
-"""A training run; all randomness is a function of (run seed, step), so that resuming repeats it."""
+"""A training run: steps of collecting, credit and update, with evaluations between.
+
+Everything random is a function of (run seed, step), so a resumed run repeats an uninterrupted one.
+"""
 
 from __future__ import annotations
 
@@ -130,9 +133,10 @@ class Trainer:
         return MetricsLog(self.folder.path, resume_step, trackers)
 
     def _make_generators(self, reference: Policy | None) -> tuple[Generator, Generator]:
-        """Return the generators of the policy, also for evaluations, and of the training rollouts.
+        """Return the generator of the policy and the generator of the training rollouts.
 
-        They are the same unless the method learns from rollouts of the initial policy.
+        The second one has the initial weights if the method learns from rollouts of the initial
+        policy. Otherwise they are the same object. Evaluations use the first one.
         """
         config, folder = self.config, self.folder.path
         if not plays_initial(config):

@@ -36,11 +36,13 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
     """TRL's GRPOTrainer with advantages of any estimator of `harness.credit`.
 
     An answer after the episode's end, or one that TRL's limit of calls leaves without effect, is no
-    turn and has the advantage 0. So has an episode without a reward. With several processes the
+    turn and has the advantage 0, and so has an episode without a reward. With several processes the
     groups of all of them make one table.
 
     Args:
-        credit: The estimator's name; `hyperparameters` are its own.
+        *args: The arguments of GRPOTrainer.
+        credit: The estimator's name.
+        hyperparameters: The estimator's hyperparameters.
         reward: The reward's name; see `harness.credit.rewards`.
         reward_scale: Factor on the rewards; the papers train on 10.
         **kwargs: GRPOTrainer's; `environment_factory` is one of `agentgyms.adapters.trl`.
@@ -139,7 +141,7 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
 
 
 def answer_of(sampled: Any) -> Any:
-    """Return each token's answer, a run of sampled tokens, or -1 for others. Shapes [B, T]."""
+    """Return the number of each token's answer, or -1 for tokens not sampled. Shapes [B, T]."""
     # [B, T], True where a run of sampled tokens begins
     begins = np.diff(sampled.astype(np.int64), axis=1, prepend=0) == 1
     return np.where(sampled, np.cumsum(begins, axis=1) - 1, -1)

@@ -1,4 +1,8 @@
-"""Converts episodes played by tool calls into rollouts: an answer is a turn, even without calls."""
+"""Converts episodes that another trainer played by tool calls into rollouts, a turn per answer.
+
+A model may make several calls in an answer, or none. An answer's calls are one turn; an answer
+without a call that the environment took is a turn too, `malformed`, which leaves the state.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,10 @@ class WarmStart:
     progress: Progress
 
     def demonstrate(self) -> Demonstrator:
-        """Play the expert episodes; `Abandoned` at a signal, `TrainingError` if all were lost."""
+        """Return a demonstrator that has played the expert episodes.
+
+        Raises `Abandoned` at a signal, and `TrainingError` if every episode was lost.
+        """
         config, warm = self.config, self.config.warmstart
         demonstrator = Demonstrator(make_prompt_agent(config), warm.expert, warm.noise)
         pool = make_pool(config, config.env.train_split, 1, oracle=True)

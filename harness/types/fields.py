@@ -1,6 +1,7 @@
 """Reads fields of untrusted JSON objects and checks their types.
 
-`what` is the object's name for messages. A missing field without a default (None) is an error.
+The argument `what` names the object in messages. If the default is None, a missing field is an
+error.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Registry(Generic[Entry]):
     """Entries of one kind by name, with those of plug-ins (see `harness.types.plugins`).
 
     Installed plug-ins are looked for when a name is unknown or all names are asked for;
-    `module:attribute` is a name too, if `make_entry` makes an entry of the object.
+    `module:attribute` is a name as well, if `make_entry` makes an entry of the named object.
     """
 
     def __init__(
@@ -77,7 +77,11 @@ class Registry(Generic[Entry]):
     def check(
         self, name: str, given: Iterable[str], known: Mapping[str, Any] | None = None
     ) -> None:
-        """Raise `ConfigError` for an unknown entry or hyperparameter (`known`, or its own)."""
+        """Refuse hyperparameters that an entry does not have.
+
+        `known` lists the allowed hyperparameters; None takes the entry's. Raises `ConfigError` if
+        no entry has this name, or the entry lacks a hyperparameter.
+        """
         allowed = self.hyperparameters(name) if known is None else known
         for key in given:
             if key not in allowed:

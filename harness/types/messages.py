@@ -80,11 +80,11 @@ class Message(TypedDict):
     """One message of a chat: role `system`, `user`, `assistant` or `tool`, and its content.
 
     An assistant's generated `token_ids` stay unchanged in every longer chat that contains the
-    message. Its tool `calls` are as a server parsed them; a tool's message then has the `call_id`
-    of its call. With `without_thoughts` the content lacks the answer's thoughts, and only the
-    `token_ids` behind them belong to the chat. The first message may have the `tools` of the chat,
-    in OpenAI's form. If it is `as_rendered`, the chat is read as its template writes it, earlier
-    answers as texts.
+    message. Its tool `calls` are those that a server parsed; a tool's message then has the
+    `call_id` of its call. With `without_thoughts` the content lacks the answer's thoughts, and only
+    the `token_ids` behind them belong to the chat. The first message may have the `tools` of the
+    chat, in OpenAI's form. If it is `as_rendered`, the chat is read as its template writes it,
+    earlier answers as texts.
     """
 
     role: str

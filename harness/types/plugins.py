@@ -1,8 +1,8 @@
 """Code from outside the package: modules that register methods, losses, annotators and rewards.
 
-A plug-in registers its parts when it is imported, because a recipe (`run.plugins`) or a setting
-(`module:name`) names it, or an installed package has an entry point in `agentgyms.plugins`. A
-module may be named by the path of its file, `folder/file.py`.
+A plug-in registers its parts when it is imported. It is imported because a recipe (`run.plugins`)
+or a setting (`module:name`) names it, or an installed package has an entry point for it in the
+group `agentgyms.plugins`. A module may be named by the path of its file, `folder/file.py`.
 """
 
 from __future__ import annotations

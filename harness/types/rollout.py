@@ -90,11 +90,12 @@ class Completion:
 class Turn:
     """One turn: the state before the action, the completion, the action, and its result.
 
-    `observation`, `image` and `state_key` are of the state before the action, `next_*` of that
-    after. `feedback` is the environment's, or `malformed` where the answer breaks the prompt's
-    format. `summary` is the model's summary of the turns before, if it wrote one: no environment
-    step, credited as this turn is. `oracle` and `next_oracle` are `info["oracle"]` before and
-    after, or "": they are for annotators, never for prompts, and not kept in files. `atoms` and
+    `observation`, `image` and `state_key` belong to the state before the action, `next_*` to the
+    state after it. `feedback` is the environment's, or `malformed` where the answer breaks the
+    prompt's format. `summary` is the model's summary of the turns before, if it wrote one in front
+    of this turn: it is no environment step, and is credited as this turn is. `oracle` and
+    `next_oracle` are `info["oracle"]` before and after the action, "" where the environment gives
+    none; they are for annotators, never for prompts, and files do not keep them. `atoms` and
     `next_atoms` are `info["atoms"]`, the parts of the goal that hold: for credit, never for
     prompts.
     """
@@ -172,6 +173,6 @@ def lengths_of(rollouts: Sequence[Rollout]) -> Ints:
 
 
 def models_cost(rollouts: Iterable[Rollout]) -> float:
-    """Return the models' cost of rollouts played to the end; an unknown price counts as 0."""
+    """Return the sum of `info["metrics"]["cost"]` of rollouts played to the end; 0 if unknown."""
     costs = (rollout.metrics.get("cost", 0.0) for rollout in rollouts)
     return math.fsum(cost for cost in costs if math.isfinite(cost))

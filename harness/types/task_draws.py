@@ -23,7 +23,7 @@ class TaskDraw:
 
 
 class TaskSampler:
-    """Draws tasks in shuffled passes over a split, each once a pass, by the seed of the run."""
+    """Draws tasks in shuffled passes over a split, each task once per pass, by the run's seed."""
 
     def __init__(self, tasks: Sequence[str], seed: int) -> None:
         if not tasks:
@@ -31,11 +31,16 @@ class TaskSampler:
         self._tasks, self._seed = tasks, seed
 
     def draw(self, step: int, count: int, round_index: int = 0) -> list[TaskDraw]:
-        """Return `count` tasks of a round of a step, both from 0; equal arguments, equal draws.
+        """Return `count` tasks of a round of a training step.
 
         Round 0 takes the next tasks of the pass over the split. Later rounds take tasks from a
         shuffle of this step alone: tasks that round 0 did not draw come first, and no task repeats
         before all were drawn. So the draws of a step do not depend on the rounds of other steps.
+
+        Args:
+            step: The training step, from 0. Equal arguments give equal draws.
+            count: Number of tasks.
+            round_index: The round, from 0.
         """
         first = step * count
         own = [self.at(position) for position in range(first, first + count)]

@@ -38,7 +38,11 @@ def sharegpt(episode: Episode) -> dict[str, Any]:
 
 
 def tools(episode: Episode) -> dict[str, Any]:
-    """Return a chat of tool calls and results; tools and arguments are JSON text: keys differ."""
+    """Return a chat in which actions are tool calls and observations their results.
+
+    An action that is no tool call is the text of its message. The tools and the arguments of a call
+    are JSON text, for their keys differ between environments.
+    """
     shown = episode.tools.shown
     chat = [_message("user", text_seen(episode.turns[0][0], shown))]
     for number, ((_, turn), seen) in enumerate(

@@ -77,7 +77,10 @@ class Episode:
         return [encode_number(reward) for reward in sums]
 
     def facts(self, shown: Sequence[RecordedTurn]) -> dict[str, Any]:
-        """Return the columns that all forms have; `shown` turns have the pictures of the texts."""
+        """Return the columns that all forms have; those without a fixed type are JSON text.
+
+        `shown` are the turns whose pictures the row's texts name.
+        """
         header, first, last = self.recording.header, self.turns[0][0].info, self.recording.turns[-1]
         rewards = self.rewards
         facts = {
@@ -107,7 +110,7 @@ class Episode:
 def text_seen(
     turn: RecordedTurn, action: Callable[[str], str] = str, *, pictures: bool = True
 ) -> str:
-    """Return a turn's text, each admissible action by `action`, and `IMAGE` for each picture."""
+    """Return a turn's text; `action` writes an admissible action, `IMAGE` stands for a picture."""
     text = user_text(turn.observation, turn.info, action)
     feedback = turn.info["feedback"]
     told = "" if feedback == "ok" else f"\n\n[{feedback}] {turn.info['feedback_text']}"

@@ -25,9 +25,17 @@ FORMS: Final[Mapping[str, Callable[[Episode], dict[str, Any]]]] = {
 def rows(paths: Iterable[Path], form: str) -> list[dict[str, Any]]:
     """Return the episodes of recordings as rows, in the order of the paths.
 
-    In a folder all `*.jsonl` below count, in the order of their names; episodes without a turn do
-    not. `form` is one of `FORMS`, else `BadOption`. Raises `DataMissing` for a missing path, a
-    folder without recordings, and if no episode has a turn; `DataCorrupt` for a damaged file.
+    Episodes without a turn are left out.
+
+    Args:
+        paths: Recordings, and folders. In a folder all `*.jsonl` count, also in folders below, in
+            the order of their names.
+        form: One of `FORMS`.
+
+    Raises:
+        BadOption: There is no such form.
+        DataMissing: A path does not exist, a folder has no recording, or no episode has a turn.
+        DataCorrupt: A file is no recording, or is damaged.
     """
     if form not in FORMS:
         raise BadOption(f"unknown format {form!r:.40}: expected one of {', '.join(FORMS)}")

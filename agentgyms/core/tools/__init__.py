@@ -1,4 +1,4 @@
-"""Tools: an environment's actions as functions; a call becomes an action's text, and back."""
+"""Tools: an environment's actions as functions that a model calls, to and from actions' texts."""
 
 from agentgyms.core.tools.arguments import Argument, BadCall
 from agentgyms.core.tools.declarations import ANY_ACTION, Tool, ToolCall, Tools

@@ -83,7 +83,7 @@ class Argument:
                 raise BadCall(f"the argument {name} lacks {part}")
 
     def text(self, name: str, value: Any) -> str:
-        """Return a value as an action has it; `BadCall` if blank, no choice or of another type."""
+        """Return a value as it stands in an action; raise `BadCall` if it is blank or wrong."""
         self.check(name, value)
         if not isinstance(value, str):
             return json_text(value)

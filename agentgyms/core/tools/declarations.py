@@ -85,7 +85,7 @@ class Tool:
         return {"type": "function", "function": function}
 
     def text(self, arguments: Mapping[str, Any]) -> str:
-        """Return a call's action; `BadCall` for an argument that is missing, unknown or wrong."""
+        """Return a call's action; raise `BadCall` if an argument is missing, unknown or wrong."""
         known = self.parameters
         for name in arguments:
             if name not in known:
@@ -149,7 +149,7 @@ class Tool:
 class Tools:
     """The tools of an environment, in the order in which a model reads them.
 
-    Raises `ValueError` if there is none, or two have one name.
+    Raises `ValueError` if there is no tool, or two have the same name.
     """
 
     def __init__(self, *tools: Tool) -> None:
@@ -188,13 +188,13 @@ class Tools:
         return cls(*found)
 
     def action(self, call: ToolCall) -> str:
-        """Return the text of a call's action; `BadCall` if tool or arguments are wrong."""
+        """Return the text of a call's action; raise `BadCall` if tool or arguments are wrong."""
         if call.name not in self._tools:
             raise self._unknown(call.name)
         return self._tools[call.name].text(call.arguments)
 
     def read(self, action: str) -> ToolCall:
-        """Return an action's call, its JSON in any order and spacing; `BadCall` if it is wrong."""
+        """Return an action's call, its JSON in any order and spacing; else raise `BadCall`."""
         name = action.strip().partition(" ")[0]
         if name not in self._tools:
             raise self._unknown(name)
@@ -223,7 +223,7 @@ class Tools:
     def shown(self, action: str) -> str:
         """Return an action as a call, such as `take(object="mug 1")`; else as it is.
 
-        An argument that is left open, such as `<query>`, is shown as `...`.
+        An argument that an admissible action leaves open, such as `<query>`, is shown as `...`.
         """
         call = self.call(action)
         if call is None:

@@ -34,7 +34,10 @@ _FIRST_ROAD: Final = "go to "
 
 
 class State(GameState):
-    """A game being played; `moves` has the legal commands but `go to`, `admissible` all."""
+    """A game being played: a state, its legal commands, and what they change.
+
+    `moves` maps the legal commands except `go to` to their meaning; `admissible` are all, sorted.
+    """
 
     __slots__ = ("admissible", "moves")
 

@@ -194,7 +194,7 @@ def _look_plans(state: State) -> Iterator[tuple[Deed, ...]]:
 
 
 def explore(state: State) -> str:
-    """Return the next command of a player who searches the receptacles in turn from its place."""
+    """Return the next command of a player who searches receptacles in turn from where it stands."""
     if state.held < 0:
         return _search(state)
     o = state.held

@@ -52,7 +52,10 @@ class Aim:
 
 
 def aim_at(*parts: Iterable[Iterable[Wanted]]) -> Aim:
-    """Return the aim reached when every part is, in one of its ways, which want equally many."""
+    """Return the aim that is reached when every part is, in one of its ways.
+
+    The ways of one part want equally many literals.
+    """
     ways = tuple(tuple(tuple(way) for way in part) for part in parts)
     watched = 0
     for wanted in (wanted for part in ways for way in part for wanted in way):

@@ -95,7 +95,11 @@ class House:
         return sum(row << (self.layout.inside + o * len(self.receptacles)) for o in objects)
 
     def memorable(self) -> tuple[int, ...]:
-        """Return for each receptacle the objects that can return beside it through a neighbour."""
+        """Return for each receptacle the objects that can return beside it.
+
+        Only a neighbour at the same location takes them there. Elsewhere, their having been in this
+        receptacle never shows again, and so is no part of the state.
+        """
         homes = [(self.pickable & fitting) for fitting in self.fits]
         for o, r in self.stored:
             homes[r] |= self.pickable & 1 << o

@@ -66,7 +66,10 @@ _GOALS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A goal's family and types; `place` is its receptacle's, or the lamp's for `look`."""
+    """The goal of a game: its family, and the types of its objects and of their place.
+
+    `place` is the receptacle that they belong in, or the lamp for `look`.
+    """
 
     family: str
     target: str

@@ -84,7 +84,10 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Official:
-    """Game files in `<split>/<task>/<trial>` as opened; `stamp` tells whether they changed."""
+    """Game files in the folders `<split>/<task>/<trial>`; task ids are `<task>/<trial>`.
+
+    Two sources are equal if, as `stamp` says, nothing changed in the folder between their openings.
+    """
 
     folder: Path
     stamp: str
@@ -100,7 +103,8 @@ class Official:
     def version(self, split: str) -> str:
         """Return a digest of the split's task ids, each with the size of its game's file in bytes.
 
-        A change that keeps the size escapes it: see `agentgyms data verify`. `sample` has train's.
+        The same files have the same version wherever they are. Files are not read: a change that
+        keeps the size is not noticed, see `agentgyms data verify`. `sample` has train's version.
         """
         return f"official-{self._index(split).digest}"
 

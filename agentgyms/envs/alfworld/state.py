@@ -9,7 +9,12 @@ from agentgyms.envs.alfworld.game import Game, members
 
 
 class GameState:
-    """The facts at one moment: `bits`, by `game.layout`; the rest follows from it, for speed."""
+    """The facts at one moment of a game.
+
+    The state is one integer, `bits`, laid out by `game.layout`. The other attributes follow from it
+    and are kept for speed: the agent's location, the object in its hand or -1, the objects inside
+    each receptacle (ascending), which literals of the goal hold, and how many.
+    """
 
     __slots__ = ("bits", "contents", "game", "held", "holds", "location", "reached")
 

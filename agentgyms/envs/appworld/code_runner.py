@@ -83,8 +83,10 @@ class _Resources:
 class CodeRunner:
     """Runs the code of one task's turns, and replaces lost processes.
 
-    The episode ends if the code itself ends its process. A process lost for another reason is
-    replaced: the earlier code runs again on a new world, which must end in the same digest.
+    The executor starts with the first code. If the code itself ends its process (by a crash, an
+    exit, or by running on after its time is up), the episode ends. A process lost for another
+    reason is replaced: the earlier code runs again on a new world, which must end in the same
+    digest.
     """
 
     def __init__(self, tasks: Tasks, task_id: str, engine: Engine, limits: Limits) -> None:

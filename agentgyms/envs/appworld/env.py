@@ -133,7 +133,13 @@ class AppWorldEnv(TextEnv):
         state: str = "code",
         **common: Any,
     ) -> None:
-        """Check the arguments; raise `BadOption`, `DataMissing` or `DependencyNotInstalled`."""
+        """Check the arguments; see the class for their meaning.
+
+        Raises:
+            BadOption: An argument has an invalid value, or two contradict each other.
+            DataMissing: The official data is missing.
+            DependencyNotInstalled: `engine="appworld"` and AppWorld is not installed.
+        """
         super().__init__(**common)
         self._difficulty = options.check_difficulty(difficulty)
         self._scenarios = options.check_scenarios(scenarios)
@@ -198,7 +204,7 @@ class AppWorldEnv(TextEnv):
         return asdict(saved)
 
     def load(self, task: Task, state: Any) -> None:
-        """Run the executed code again, unless the episode is over; or raise `ReplayMismatch`."""
+        """Run the executed code again, unless the episode is over; may raise `ReplayMismatch`."""
         saved = SavedEpisode.parse(state)
         runner = self._new_runner(task)
         runner.executed, runner.digest, runner.counts = saved.executed, saved.digest, saved.counts

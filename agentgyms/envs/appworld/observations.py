@@ -25,9 +25,10 @@ def introduction(brief: Brief) -> str:
 
 
 def shortened(output: str, limit: int, num_characters: int = 0) -> str:
-    """Return an output in at most `limit` (200 or more) characters, with a mark for its middle.
+    """Return an output, or its beginning and its end with a mark between them.
 
-    `num_characters` is the length that was printed, if `output` is cut already.
+    The result has at most `limit` (200 or more) characters, with the mark. If `output` is cut
+    already, `num_characters` is the length that was printed.
     """
     # The number comes from the agent's process and is not trusted.
     total = max(len(output), min(num_characters, _MAX_CHARACTERS))

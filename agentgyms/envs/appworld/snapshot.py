@@ -23,7 +23,7 @@ class SavedEpisode:
 
     @classmethod
     def parse(cls, state: Any) -> Self:
-        """Return the checked state; raise `LookupError`, `TypeError` or `ValueError` if refused."""
+        """Return an untrusted state, checked; raise `LookupError`, `TypeError` or `ValueError`."""
         executed, digest, over = state["executed"], state["digest"], state["over"]
         if type(executed) is not list or any(
             type(code) is not str or code_check.refusal(code) is not None for code in executed

@@ -53,7 +53,10 @@ def choose(
     difficulty: Collection[int] | None,
     scenarios: Sequence[str] | None,
 ) -> TaskSet:
-    """Return the selected tasks of a split; raise `BadOption` if a prefix matches no scenario."""
+    """Return the tasks of a split with these difficulties and scenarios; None selects all.
+
+    Raises `BadOption` if a prefix in `scenarios` matches no scenario of the split.
+    """
     of_split = tasks.families("train" if split == "sample" else split)
     for name in scenarios or ():
         if not any(_matches(task_id, name) for task_id in of_split):

@@ -1,4 +1,8 @@
-"""Worlds: apps behind APIs, by which alone code acts on them, and the tests of a task."""
+"""Protocols and values of worlds: apps behind APIs, and the tests of a task.
+
+A world is on the trusted side. The agent's code runs in another process, which has nothing but its
+own variables: it acts on a world through API calls alone.
+"""
 
 from __future__ import annotations
 

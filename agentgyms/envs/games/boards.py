@@ -32,8 +32,11 @@ def dealt(
 ) -> dict[str, Board]:
     """Return the boards of a split by task id, such as `train/4x4-0007`.
 
-    A kind may have fewer than `counts` says. With `repeats` they are drawn with replacement, as
-    often as their game deals them. Raises `BadOption` if a split has no board.
+    `counts` has their numbers; a kind with fewer boards has fewer. With `repeats` boards are drawn
+    with replacement, so that they come as often as their game deals them.
+
+    Raises:
+        BadOption: A split has no board.
     """
     seen: set[Hashable] = set()
     wanted = "train" if split == "sample" else split

@@ -23,7 +23,11 @@ _NO_FORMULA: Final = re.compile(r"^[*/)]|[-+*/(]$|[-+(][*/)]|\*/|/\*|[0-9)]\(|\)
 
 
 def value_of(formula: str) -> Fraction | None:
-    """Return the value of a formula in Python's grammar, but exact: 8/(3-8/3) is 24; else None."""
+    """Return the value of a formula in Python's grammar of numbers, None if it has none.
+
+    The original evaluates the text as Python, so neighbouring digits are one number, `**` is a
+    power and `//` rounds down. It does so in floating point, where 8/(3-8/3) is not 24; here it is.
+    """
     if _NO_FORMULA.search(formula):
         return None
     try:
@@ -58,7 +62,7 @@ _Tree = Any
 
 @lru_cache(maxsize=4096)
 def solutions(numbers: tuple[int, ...], target: int) -> tuple[tuple[str, ...], ...]:
-    """Return formulas of all `numbers`, as tokens, the shortest first, no needless brackets."""
+    """Return formulas of all `numbers` with the value `target`, as tokens, the shortest first."""
     found: set[tuple[str, ...]] = set()
     _search([((number, 1), number) for number in numbers], target, found)
     return tuple(sorted(found, key=lambda tokens: (len(tokens), tokens)))

@@ -174,7 +174,7 @@ def random_map(size: int, frozen: float, seed: int) -> tuple[str, ...]:
 
 
 def random_map_anywhere(size: int, frozen: float, seed: int) -> tuple[str, ...]:
-    """Return RAGEN's map of a seed: start and goal on any two cells (env/frozen_lake/utils.py)."""
+    """Return RAGEN's map: start and goal on any two cells (ragen/env/frozen_lake/utils.py)."""
     rng, _ = seeding.np_random(seed)
     while True:
         cells = rng.choice(["F", "H"], (size, size), p=[frozen, 1 - frozen])

@@ -247,7 +247,10 @@ class Game(TextEnv):
         return float(solved.best.value[self._turn - solved.turn, solved.model.number[self._state]])
 
     def optimal_remaining(self) -> int:
-        """Return the turns in which the best play solves the task, 0 at the end, -1 if never."""
+        """Return the turns that the best play takes to solve the task from here, -1 if it cannot.
+
+        It is 0 at the end. Games of chance have no such number.
+        """
         solved = self._solved(self._state, self._turn)
         model, turn = solved.model, self._turn
         number = model.number[self._state]

@@ -146,7 +146,11 @@ class Canvas:
         self._pixels[row : row + height, column : column + width] = colour
 
     def write(self, text: str, row: int, column: int, size: int = 1) -> None:
-        """Write signs to the right, `size` units a dot; `ValueError` without a glyph or a place."""
+        """Write digits, signs and capital letters of `size` units a dot, from a place to the right.
+
+        Raises:
+            ValueError: A sign has no glyph, or the text leaves the table.
+        """
         for i, sign in enumerate(text):
             left = column + i * (_WIDE + 1) * size
             dots = _dots(sign).repeat(size, axis=0).repeat(size, axis=1)

@@ -213,7 +213,11 @@ class Points24Env(_Formula):
         return {**self.expert_actions(), "optimal_remaining": self.optimal_remaining()}
 
     def optimal_value(self) -> float:
-        """Return 10 where a known solution begins so; else raise `BadOption`: it is unknown."""
+        """Return 10 if a known solution begins with the formula and fits the turns left, else 0.
+
+        Raises:
+            BadOption: The formula begins no known solution: its best end is not known.
+        """
         if self.optimal_remaining() == _UNKNOWN:
             raise BadOption(
                 f"the best end of the formula {' '.join(self._state)!r} is not known: only those "

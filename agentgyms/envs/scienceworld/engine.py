@@ -101,7 +101,11 @@ class Engine:
         self._child: Child | None = None
 
     def load(self, game: Game, *, listing: bool) -> Answer:
-        """Start a game; raise `WorkerLost`, or `DependencyNotInstalled` without the package."""
+        """Start a game; `listing` asks for the valid actions in every state.
+
+        Raises `WorkerLost` if the child died, was late or cannot play the game, and
+        `DependencyNotInstalled` if Java or the package is missing.
+        """
         if self._child is not None and not self._child.alive:
             self.close("lost")
         if self._child is None:
@@ -126,7 +130,7 @@ class Engine:
 
 @lru_cache(maxsize=_GOLD_PATHS)
 def gold_path(game: Game) -> tuple[str, ...]:
-    """Return the engine's solution of a game, which another child finds in up to 20 s."""
+    """Return the engine's solution; another child plays the game to its end, for up to 20 s."""
     child = take()
     path = tuple(child.ask({"gold": game})["gold"])
     give(child)

@@ -37,7 +37,7 @@ class Document:
 
 
 def read_document(fields: Mapping[str, Any]) -> Document:
-    """Return the document of an object with `contents` and `id`; raise `ValueError` at others."""
+    """Return a document from `contents` and, if any, `id`; `ValueError` for a wrong type."""
     contents, doc_id = fields.get("contents"), fields.get("id", "")
     if not isinstance(contents, str) or not contents.strip():
         raise ValueError(f"'contents' must be a text, got {contents!r:.60}")
@@ -47,9 +47,14 @@ def read_document(fields: Mapping[str, Any]) -> Document:
 
 
 def load_corpus(path: str | os.PathLike[str]) -> list[Document]:
-    r"""Return the documents of JSON lines `{"id": "7", "contents": "\"Title\"\ntext"}` (Search-R1).
+    r"""Return the documents of a JSON-lines file in Search-R1's format.
 
-    Raises `DataMissing`; or `DataCorrupt` with the line, also at a repeated id or an empty file.
+    A line is `{"id": "7", "contents": "\"Title\"\ntext"}`.
+
+    Raises:
+        DataMissing: The file does not exist.
+        DataCorrupt: A line is not a document, an id occurs twice, or the file is empty; the
+            message names file and line.
     """
     documents: dict[str, Document] = {}
     for place, fields in read_lines(path):

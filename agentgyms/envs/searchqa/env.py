@@ -112,7 +112,7 @@ class SearchQAEnv(TextEnv):
         top_k: int = 3,
         **common: Any,
     ) -> None:
-        """Check the arguments; raise `BadOption`, `DataMissing` or `DataCorrupt` (questions)."""
+        """Check arguments; raise `BadOption`, `DataMissing`, or `DataCorrupt` for bad questions."""
         super().__init__(**common)
         if type(top_k) is not int or not 1 <= top_k <= MOST_DOCUMENTS:
             raise BadOption(f"top_k must be an integer from 1 to {MOST_DOCUMENTS}, got {top_k!r}")
@@ -208,7 +208,11 @@ class SearchQAEnv(TextEnv):
         return actions
 
     def solution(self) -> dict[str, Any]:
-        """Return the experts' actions, the golden answers, and `optimal_remaining`."""
+        """Return the experts' actions, the golden answers, and the turns that `best` still takes.
+
+        The turns, `optimal_remaining`, are 0 after a right answer and -1 after a wrong one; they
+        are there for generated questions only.
+        """
         question = self._question
         solution: dict[str, Any] = {**self.expert_actions(), "golden": list(question.golden)}
         if question.support:

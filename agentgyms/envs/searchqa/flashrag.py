@@ -43,9 +43,12 @@ def load_questions(
 ) -> QuestionSet:
     """Return the questions of a split; cached until a file changes.
 
-    `path` is a folder with `<data set>/<file>.jsonl` (see `FILES`), or one file for every split,
-    whose lines name their sets in `data_source`. By default, those of `DATA_SETS` that exist are
-    read. Raises `DataMissing` without a file, and `DataCorrupt`, which names the line.
+    `path` is a folder with `<data set>/<file>.jsonl` (see `FILES`), or one file, which is read for
+    every split; a line's `data_source` then names its data set. `sample` is the first 12 questions.
+    Without names in `data_sets`, those of the seven benchmarks that exist are read.
+
+    Raises `DataMissing` if the file or folder does not exist, or has no file of the split. Raises
+    `DataCorrupt`, which names the line, if a line is not a question or an id occurs twice.
     """
     source = Path(path)
     wanted = None if data_sets is None else frozenset(data_sets)

@@ -33,16 +33,23 @@ _JITTER: Final = random.SystemRandom()
 
 
 class HttpRetriever:
-    """Searches with POST requests, cached by query; threads and forked processes may share it.
+    """Searches with POST requests; results are cached by query.
+
+    Threads and forked processes may share it: each search takes an unused connection.
 
     Args:
-        url: The whole address, such as `http://host:8000/retrieve`; else `BadOption`.
-        request_form: `"queries"` sends `{"queries": [q], "topk": k, "return_scores": true}`
-            (Search-R1); `"query"` sends `{"query": q, ...}` (SkyRL, verl-agent).
+        url: The whole address, such as `http://host:8000/retrieve`.
+        request_form: `"queries"` sends `{"queries": [q], "topk": k, "return_scores": true}`, for
+            Search-R1's server; `"query"` sends `{"query": q, ...}`, for that of SkyRL and
+            verl-agent. `python -m env_servers.retriever` reads both.
         token: The bearer token, "" for none; None means that in `AGENTGYMS_RETRIEVER_TOKEN`.
-        patience_s: The time in which requests without a reply, or with status 429 or 5xx, are
-            retried, after pauses that grow to 10 s or follow `Retry-After`.
+        patience_s: The total retry time of a search; 0 means no retry. A request without a reply,
+            or with status 429 or 5xx, is retried, after pauses that grow to 10 s or follow
+            `Retry-After`.
         timeout_s: The timeouts of connecting, and of the reply to one request.
+
+    Raises:
+        BadOption: The address is invalid, the form unknown, or `patience_s` invalid.
     """
 
     def __init__(

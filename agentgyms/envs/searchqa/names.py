@@ -72,7 +72,7 @@ class NameGenerator:
                 return name
 
     def word(self, kind: str) -> str:
-        """Return a capitalized word; kinds: `first`, `last`, `place`, `water`, `high`, `word`."""
+        """Return a new word of a kind: `first`, `last`, `place`, `water`, `high` or `word`."""
         while True:
             word = (self._stem() + self._chance.pick(_ENDINGS[kind])).capitalize()
             if len(word) >= _SHORTEST and self._reserve(f"word {word}"):

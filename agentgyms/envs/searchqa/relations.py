@@ -16,8 +16,9 @@ TABLE = "closed_world.toml"
 class Relation:
     """A relation of an entity to one value.
 
-    `value` is the kind of its values, "" without a paragraph. `questions` ask for the value, and
-    `phrases` describe it without naming it, for multi-hop questions.
+    `value` is the kind of its values, "" for a date, a number or a name without a paragraph.
+    `facts` are sentence templates for the entity's paragraph; `questions` ask for the value;
+    `phrases` describe the value without naming it, for multi-hop questions.
     """
 
     name: str
@@ -32,7 +33,8 @@ class Relation:
 class Kind:
     """A kind of entity, and the templates of its paragraphs.
 
-    No question asks for `traits`; `asides` answer none; `short` is for references to `reference`.
+    No question asks for the `traits`, and the `asides` answer none. `reference` is the template of
+    the entity's name in a question, `short` of short references to it.
     """
 
     name: str

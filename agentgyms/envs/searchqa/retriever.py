@@ -101,8 +101,10 @@ class BM25:
 class BM25Retriever:
     """BM25 over documents in memory, in the variant of Lucene (k1 = 0.9, b = 0.4, as Pyserini).
 
-    Finds only documents with a word of the query; equal scores are in the corpus's order. 60,000
-    documents of 100 words take about 5 s to index and 3 kB each. Threads may share it.
+    Documents with equal scores are in the order of the corpus; one without a word of the query is
+    never returned. Scripts without blanks between words are indexed by pairs of characters. Results
+    are cached by query. Threads may share it. 60,000 documents of 100 words
+    take about 5 s to index and 3 kB each.
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:

@@ -16,9 +16,9 @@ _ARTICLE: Final = re.compile(r"\b(a|an|the)\b")
 
 @lru_cache(maxsize=8192)  # golden answers and documents repeat at every turn
 def normalize(text: str) -> str:
-    """Return a text in lower case without punctuation (`A-ha`: `aha`), articles, extra spaces.
+    """Return a text in lower case, without ASCII punctuation, articles and extra spaces.
 
-    Only ASCII punctuation counts; other quotes and dashes stay.
+    Punctuation is removed first, so `A-ha` becomes `aha`; non-ASCII quotes and dashes stay.
     """
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
@@ -26,7 +26,8 @@ def normalize(text: str) -> str:
 def exact_match(answer: str, golden: Iterable[str]) -> bool:
     """Return whether an answer equals one of the golden ones, both normalised.
 
-    Texts that normalise to "" are compared by `canonical`, and an empty golden answer equals none.
+    Texts that normalise to "" are compared unnormalised, ignoring spaces and case, and an empty
+    golden answer equals no answer. In the usual script, any two texts of articles alone are equal.
     """
     return canonical(answer) in {canonical(gold) for gold in golden} - {""}
 
@@ -40,7 +41,8 @@ def substring_match(answer: str, golden: Iterable[str]) -> bool:
 def f1(answer: str, golden: Iterable[str]) -> float:
     """Return the highest token F1 over the golden answers, in [0, 1]; 1 if `exact_match`.
 
-    As in FlashRAG, what normalises to `yes`, `no` or `noanswer` matches nothing but itself.
+    Tokens are the words after normalisation, counted with repetitions. As in FlashRAG, an answer or
+    a golden answer that normalises to `yes`, `no` or `noanswer` matches nothing but itself.
     """
     normalized = canonical(answer)
     return max((_f1(normalized, canonical(gold)) for gold in golden), default=0.0)

@@ -1,4 +1,4 @@
-"""Golden answers: the paragraph's spelling first; they differ beyond case, marks and articles."""
+"""Golden answers: accepted spellings, the paragraph's first; not varied in case or punctuation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Rules on bit masks; cell (row, column) of a room is bit `(row + 1) * (width + 1) + column`.
+"""The rules of Sokoban: rooms and states as integer bit masks.
 
-The extra column and row are never floor: a step beyond the edge hits a wall.
+Cell (row, column) of a room is bit `(row + 1) * (width + 1) + column`. The extra column and the
+extra row above are never floor, so a step beyond the edge of a room without walls hits a wall.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NUM_ACTIONS: Final = 9
 
 @dataclass(frozen=True)
 class Room:
-    """A room in its initial state: sizes with walls, masks of cells, and the bit of the player."""
+    """A room in its initial state: sizes with walls, masks of cells, and the player's bit."""
 
     height: int
     width: int
@@ -89,7 +90,11 @@ class State:
         self.player = room.player if player is None else player
 
     def step(self, action: int) -> Effect:
-        """Take an action of gym-sokoban; a push without a box moves, a blocked one does nothing."""
+        """Take one of the `NUM_ACTIONS` actions of gym-sokoban.
+
+        A push action moves the box in front of the player if the cell behind the box is free, else
+        it does nothing; without a box it moves the player.
+        """
         if not action:
             return _NOTHING
         room = self.room
@@ -133,7 +138,11 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """Rewards of every turn (`step`) and of events in it; the defaults are gym-sokoban's."""
+    """Rewards of a turn; the defaults are gym-sokoban's.
+
+    `step` is for every turn, `on_target` and `off_target` for a box that was pushed onto or off a
+    target, `solved` for covering all targets.
+    """
 
     step: float = -0.1
     on_target: float = 1.0
@@ -159,9 +168,10 @@ def cells_of(mask: int) -> Iterator[int]:
 
 
 def room_of_tiles(tiles: Sequence[Iterable[int]], fixed: Sequence[Sequence[int]] = ()) -> Room:
-    """Return the room of gym-sokoban's `room_state` [H, W], which must have exactly one player.
+    """Return the room with these tiles [H, W], among which there must be exactly one player.
 
-    Its `room_fixed` tells whether the player is on a target, if no tile is `PLAYER_ON_TARGET`.
+    They are gym-sokoban's `room_state`, with its `room_fixed`, which shows whether the player is on
+    a target; or tiles with `PLAYER_ON_TARGET` alone.
     """
     codes = [[int(tile) for tile in row] for row in tiles]
     for row, under in zip(codes, fixed, strict=False):

@@ -109,7 +109,12 @@ class SokobanEnv(TextEnv):
         max_turns: int | None = None,
         **common: Any,
     ) -> None:
-        """Check the arguments; raise `BadOption`, or `DataMissing` if `levels` has no files."""
+        """Check the arguments; see the class for their meaning.
+
+        Raises:
+            BadOption: An argument is invalid, or belongs to another source of rooms.
+            DataMissing: There are no level files at `levels`.
+        """
         if max_turns is None and levels is not None:
             max_turns = _LEVEL_MAX_TURNS
         super().__init__(max_turns=max_turns, **common)

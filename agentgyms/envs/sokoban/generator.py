@@ -1,7 +1,8 @@
 """Generates rooms: solvable, all different, and the same on every machine.
 
-A retrograde search finds the solvable states of many carved rooms at once; one with a shortest
-solution of the wanted length becomes the start. Random numbers depend on names alone.
+A random walk carves a room, targets are sampled, and a retrograde search from the solved states
+finds the solvable states, for many rooms at once. One of those with a shortest solution of the
+wanted length becomes the start. Random numbers depend on names alone.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ Integers = NDArray[np.uint64]
 class Recipe:
     """Parameters of rooms; height and width include the outer walls.
 
-    `walls` is the range of the inner cells' share, `moves` that of a shortest solution's length.
+    `walls` is the least and greatest share of inner cells that are walls, `moves` the least and
+    greatest length of a shortest solution.
     """
 
     height: int
@@ -119,9 +121,10 @@ class Made(NamedTuple):
 def make_rooms(
     recipe: Recipe, split: str, count: int, *, fewer: bool = False, progress: bool = True
 ) -> list[Made]:
-    """Return the first `count` rooms of a split, or with `fewer` maybe less; else `BadOption`.
+    """Return the first `count` rooms of a split, or fewer if `fewer` and new ones become rare.
 
-    Splits share no floor plan (walls and targets); a split has no symmetric or moved copies.
+    Rooms of two splits have different floor plans (walls and targets), and no two rooms of a split
+    are equal up to rotation, reflection and translation. Raises `BadOption` if too few are found.
     """
     size = max(_MIN_BATCH, min(_MAX_BATCH, _MAX_TABLE_SIZE // recipe.table_size))
     found: dict[bytes, Made] = {}

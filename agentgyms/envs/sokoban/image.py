@@ -154,7 +154,10 @@ def check_cell(pixels: Any) -> int:
 
 
 def draw(state: State, cell_pixels: int = SIDE) -> Picture:
-    """Return a picture, RGB [H * cell_pixels, W * cell_pixels, 3]; 16 divides `cell_pixels`."""
+    """Return the picture of a state, RGB [H * cell_pixels, W * cell_pixels, 3].
+
+    The side of a cell is a multiple of 16 pixels.
+    """
     room, player = state.room, state.player
     large = room.height * room.width * cell_pixels**2 > _CACHED_PIXELS
     make = _empty_room.__wrapped__ if large else _empty_room

@@ -36,7 +36,11 @@ COMPAT: Final = frozenset({"peer", "search_depth"})
 
 
 def open_source(given: Mapping[str, Any], arguments: Mapping[str, Any], max_turns: int) -> Source:
-    """Return the source that `arguments` name; `given` are those that are not the defaults."""
+    """Return the source of rooms that an environment's arguments name.
+
+    `given` are the arguments that differ from their defaults, `arguments` all. Generated rooms can
+    be solved in `max_turns`.
+    """
     levels, compat = arguments["levels"], arguments["compat_seed"]
     if not isinstance(compat, bool):
         raise BadOption(f"compat_seed must be True or False, got {compat!r}")

@@ -1,8 +1,9 @@
 """Reproduces the rooms that gym-sokoban, RAGEN and verl-agent generate from a seed, bit for bit.
 
-Their generator (Racanière et al. 2017, arXiv:1707.06203, appendix) carves by a random walk, then
-searches from the solved room in reverse, depth first, for the state with the highest score. Draws
-and order are the same here, on bit masks.
+Their generator (Racanière et al. 2017, arXiv:1707.06203, appendix) carves a floor by a random walk,
+places player and targets, and searches in reverse, depth first, from the solved room for the state
+with the highest score. This module draws the same random numbers from the same two generators
+(Python's and numpy's) and visits states in the same order, but on bit masks.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class NoRoom(RuntimeError):
 
 
 def generate(shape: tuple[int, int], boxes: int, seed: int, peer: Peer) -> Room:
-    """Return the room after `random.seed(seed); np.random.seed(seed)`, else raise `NoRoom`."""
+    """Return the peer's room after `random.seed(seed); np.random.seed(seed)`, else raise `NoRoom`.
+
+    `shape` are rows and columns; the seed is in [0, 2**32).
+    """
     # The peers walk with Python's global generator and place with numpy's.
     walk, places = random.Random(seed), np.random.RandomState(seed)
     states = 0

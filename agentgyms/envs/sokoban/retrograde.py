@@ -1,6 +1,7 @@
 """Retrograde search: solution distances of all states of many small rooms at once.
 
-The player's cells are the bits of an integer for every way to place the boxes. Without outer walls
+For every way to place the boxes, the player's cells are the bits of one integer, so that a step of
+all players in all rooms is a few array operations. Rooms are given without outer walls;
 there are h rows, w columns, R rooms, B boxes, M masks (ways to place the boxes), D distances.
 """
 
@@ -100,8 +101,9 @@ def start_states(
 ) -> Starts:
     """Return for each room a random state with a shortest solution of `moves` (least, most) moves.
 
-    A length is drawn uniformly from the room's, then a state of it without a box on a target.
-    `floor` and `targets` (B of them) are [R, h * w], `draws` [R, 2].
+    The length is sampled uniformly from the room's lengths, then a state of that length uniformly
+    from those without a box on a target. `floor` and `targets` (B of them) are [R, h * w]; `draws`
+    are random numbers [R, 2].
     """
     layers = distances(boards, floor, targets, moves[1])[moves[0] :]  # [D, M, R]
     overlap = (boards.masks[:, None] & _bits(targets, boards.masks.dtype)) != 0  # [M, R]

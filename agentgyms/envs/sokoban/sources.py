@@ -133,7 +133,7 @@ class Peers:
         return SeedSet(split, family)
 
     def room(self, split: str, task_id: str) -> Room:
-        """Return the room of the seed or the next that has one; `BadOption` if many have none."""
+        """Return the room of the seed or the next with one; raise `BadOption` if many have none."""
         first, states = int(task_id.rpartition("-")[2]), 0
         for tried in range(1, _SEEDS_TRIED + 1):
             seed = (first + tried - 1) % 2**32
@@ -181,7 +181,8 @@ class SeedSet(TaskSet):
 class Levels:
     """Level files: a folder with the folders `train`, `valid` and `test`, or files alone, for test.
 
-    Task ids are `<split>/<file>/<number in the file>`; a file that changes makes another source.
+    Task ids are `<split>/<file>/<number in the file>`. `states` are of the files as they were when
+    the source was opened; when a file changes, another source is opened.
     """
 
     path: Path

@@ -35,10 +35,12 @@ class ParseFailure:
 
 
 def parse_action(text: str) -> Act | ParseFailure:
-    """Parse an action text of `SOTOPIAEnv`, in any case; no text raises.
+    """Parse an action text; no text raises.
 
-    An argument becomes one line, so that an agent cannot forge lines of the dialogue; that of
-    `leave` and `none` is dropped.
+    `speak: ...`, `act: ...` (or `action`), `nonverbal: ...` (or `non-verbal communication`),
+    `leave` and `none`, in any case, or a JSON object with `action_type`, one of these names, and
+    `argument`. Arguments of `leave` and `none` are dropped. Whitespace in an argument becomes
+    single spaces: an act is one line, so that an agent cannot forge lines of the dialogue.
     """
     text = text.strip()
     if text.startswith("{"):

@@ -148,7 +148,14 @@ class SOTOPIAEnv(TextEnv):
         success_threshold: float = 6,
         **common: Any,
     ) -> None:
-        """Check the arguments; raise `BadOption`, a `DataError` or `DependencyNotInstalled`."""
+        """Check the arguments; see the class for their meaning.
+
+        Raises:
+            BadOption: An argument is invalid, or two arguments conflict.
+            DataMissing: The official data is missing.
+            DataCorrupt: The official data is damaged.
+            DependencyNotInstalled: A model takes part, and the extra `sotopia` is missing.
+        """
         self._rules = options.check_rules(
             order, max_dialogue_turns, stale_turns, masked_turns_count
         )
@@ -189,7 +196,10 @@ class SOTOPIAEnv(TextEnv):
         return self._source.load()
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Start, a partner at seat 0 first; raise `EnvUnavailable` if it does not respond."""
+        """Start the dialogue; a partner at seat 0 acts first.
+
+        Raises `EnvUnavailable` if the partner does not respond.
+        """
         simulator = self._new_simulator(task, int(rng.integers(_SEED_RANGE)))
         self._state = simulator.begin()
         self._simulator = simulator

@@ -29,7 +29,10 @@ _SKIPPED: Final = re.compile(
 
 
 def visible_text(text: str, viewer: int | None) -> str:
-    """Return what a seat sees of a text, None all; tags may have `viewer`, such as `agent_0`."""
+    """Return the part of a text that a seat sees, or the environment (None), which sees everything.
+
+    Parts of mark-up may have an attribute `viewer`, such as `agent_0`.
+    """
     if not text:
         return ""
     root = _read(text)

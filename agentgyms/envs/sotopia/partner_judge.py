@@ -64,9 +64,10 @@ class Partner(Protocol):
     def reply(
         self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seat: int, seed: int
     ) -> PartnerReply:
-        """Return the partner's act at `seat`; after an `EnvUnavailable` a retry is safe.
+        """Return the partner's next act; a function of the arguments, as far as models allow it.
 
-        `encounter.seat` is the learner's; its act of a simultaneous turn is not there.
+        `encounter.seat` is the learner's seat, `seat` the partner's. In simultaneous order the
+        dialogue lacks the learner's act of this turn. After an `EnvUnavailable` a retry is safe.
         """
 
 

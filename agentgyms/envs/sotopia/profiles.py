@@ -43,7 +43,11 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A situation with a goal, hidden from the other, for each seat (`EnvironmentProfile`)."""
+    """A situation with a goal for each seat: fields of SOTOPIA's `EnvironmentProfile`.
+
+    Each goal is hidden from the other seat. Text and goals may have mark-up that only some viewers
+    see. `source` is the scenario's origin, such as `craigslist_bargains`.
+    """
 
     scenario_id: str
     codename: str
@@ -71,7 +75,11 @@ class Game(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Encounter:
-    """One task, `<combination>/<seat>` of the learner; `game` is None for open situations."""
+    """One task, `<combination>/<seat>`: a scenario, its two people, and the learner's seat.
+
+    `hard` is whether it belongs to SOTOPIA-hard; `game` scores a generated game, and is None for
+    open situations.
+    """
 
     task_id: str
     scenario: Scenario

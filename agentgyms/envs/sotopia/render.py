@@ -1,7 +1,8 @@
-"""Texts for each viewer: those of `sotopia` 0.1.4, byte by byte.
+"""Texts for each viewer: the context, the turns, and the histories of agents and judge.
 
-Differences: acts are plain text, not XML; and the judge sees every act except `none`, where the
-package drops each text that contains "did nothing".
+The texts are those of `sotopia` 0.1.4, byte by byte. Differences: acts are plain text, where the
+package parses them as XML; and the judge sees every act except `none`, where the package drops each
+text that contains "did nothing", so that an agent can hide an utterance from its judge.
 """
 
 from __future__ import annotations

@@ -50,8 +50,9 @@ class DialogueSimulator:
     ) -> DialogueState:
         """Return the state after the caller's act, the partner's acts and, at the end, the verdict.
 
-        The act is dropped if the partner's first one ended the dialogue; `feedback` says why the
-        seat's text has no effect. After an `EnvUnavailable`, `state` is still valid.
+        If the partner's first act ended the dialogue, the caller's act is dropped. A malformed text
+        is the act `NOTHING`; `feedback` says to the seat why its text has no effect, else "". After
+        an `EnvUnavailable`, `state` is still valid.
         """
         seat = self.acting(state)
         own = seat == self.encounter.seat

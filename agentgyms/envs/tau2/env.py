@@ -124,7 +124,14 @@ class Tau2Env(TextEnv):
         customer: Any = options.SCRIPTED,
         **common: Any,
     ) -> None:
-        """Check the arguments; raise `BadOption`, a `DataError` or `DependencyNotInstalled`."""
+        """Check the arguments; see the class for their meaning.
+
+        Raises:
+            BadOption: An argument is invalid, or the domain cannot be played.
+            DataMissing: There is no data of an official domain.
+            DataCorrupt: The data of an official domain is damaged.
+            DependencyNotInstalled: A model is the customer, and the extra `sotopia` is missing.
+        """
         official = options.check_domain(domain, source)
         if official and common.get("max_turns") is None:
             common["max_turns"] = _OFFICIAL_TURNS
@@ -176,7 +183,10 @@ class Tau2Env(TextEnv):
         return self._game.tasks(self.split, self._families)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Start with policy and first words; raise `EnvUnavailable` if a model does not respond."""
+        """Start with the policy and the customer's first words; episodes are deterministic.
+
+        Raises `EnvUnavailable` if a model does not respond.
+        """
         return self._game.begin(task, rng)
 
     def goal(self, task: Task) -> str:

@@ -27,7 +27,10 @@ _LONGEST_QUERY: Final = 2000
 def best(session: ShopSession) -> str:
     """Return the next action towards buying the goal's product with its options.
 
-    An option that cannot be clicked (with `compat`, or official) is skipped: the score is below 1.
+    The expert searches with words of the instruction, or else of the title, and goes to the
+    product's page in the fewest clicks. There it chooses the missing options and buys. It skips an
+    option that cannot be clicked (with `compat` and in the official catalogue): the score is then
+    below 1.
     """
     rules, state = session.rules, session.state
     if state.asin != rules.goal.asin or state.page == "done":

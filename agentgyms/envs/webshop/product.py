@@ -19,10 +19,11 @@ class HumanInstruction(NamedTuple):
 class Product:
     """One product, after the cleaning that WebShop's `load_products` does.
 
-    The asin has at most 10 characters; the first bullet point is searched; `query` is the fine
-    category, in lower case; `product_category` is the path, separated by ` › `; `attributes` are
-    `DUMMY_ATTR` alone if unknown; option values are in lower case; `pricing` is one price, or the
-    lowest and the highest, in dollars. `image` and `instruction` may be "".
+    The asin has at most 10 characters; the first bullet point is searched. `query` is the fine
+    category, in lower case; `product_category` is the path, separated by ` › `. `attributes` are
+    `DUMMY_ATTR` alone if unknown; option values are in lower case, in the order of the page.
+    `pricing` is one price, or the lowest and the highest, in dollars. `image` and `instruction` may
+    be "".
     """
 
     asin: str

@@ -1,4 +1,4 @@
-"""The table of error codes, by which a client raises the server's exception, class and text."""
+"""The table of exceptions and their codes; a client raises the server's class with its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The protocol's version, and its messages to JSON and back; floats that JSON lacks become null."""
+"""The protocol between client and server: its version, and messages to JSON and back.
+
+A request with an unknown field, a missing field or a wrong type is rejected with a message that
+names the field. Floats that JSON cannot represent become null.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,10 @@ _LAST_LATIN_1: Final = "\xff"
 
 
 def check_token(token: Any) -> str:
-    """Return a stripped token, "" for none; `BadOption`, without it, if no header can have it."""
+    """Return a bearer token without surrounding white space; "" means no token.
+
+    Raises `BadOption`, without the token in it, if it cannot be the value of an HTTP header.
+    """
     if not isinstance(token, str):
         raise BadOption(f"a token is a string, got {type(token).__name__}")
     secret = token.strip()
@@ -60,7 +67,10 @@ M = TypeVar("M", bound=_Message)
 
 
 def read(kind: type[M], value: Any, what: str) -> M:
-    """Parse a message, called `what` in the `BadRequest` for a missing, unknown or wrong field."""
+    """Parse a message from the JSON value `value`; `what` names it in errors.
+
+    Raises `BadRequest` if a field is missing, unknown or has the wrong type.
+    """
     known = _fields(kind)
     for name in value if isinstance(value, dict) else ():
         if name not in known:
@@ -128,7 +138,7 @@ def describe(env: Any) -> dict[str, Any]:
 
 
 def read_tools(env_id: str, description: Description) -> Tools:
-    """Return an environment's tools, `ANY_ACTION` of an old server; `BadRequest` if damaged."""
+    """Return the tools; `ANY_ACTION` if an older server has none; `BadRequest` if damaged."""
     if description.tools in ([], ANY_ACTION.plain):
         return ANY_ACTION
     try:

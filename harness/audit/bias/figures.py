@@ -23,6 +23,7 @@ class Bias:
 
     Attributes:
         scale: The mean gradient along g, as a share of g: c.
+        scale_error: The standard error of c.
         off: The mean gradient's part orthogonal to g, as a share of c g; 0 if the noise hides it.
             It, `unseen` and `noise` are nan where c is not told from 0.
         unseen: The share that the noise alone would show on average.
@@ -48,10 +49,13 @@ class Bias:
 
 
 def bias_of(gradients: Floats, control: Floats, exact: Floats) -> Bias:
-    """Return the bias of gradients of steps, shape [M, D] with M at least 8, against `exact` [D].
+    """Return the bias of gradients of steps.
 
-    `control` has gradients of the same steps with the mean `exact`; what they miss it by is taken
-    off.
+    Args:
+        gradients: The gradient of each step. Shape [M, D], M at least 8.
+        control: Gradients of the same steps whose mean is `exact`; what they miss it by is taken
+            off. Shape [M, D].
+        exact: The exact gradient, not zero. Shape [D].
     """
     length = _dot(exact, exact)
     if length <= 0 or len(gradients) < 8:

@@ -33,7 +33,10 @@ _SEPARATELY: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The estimator `name` on a world of at most `length` turns, with groups of `size` episodes."""
+    """The bias and noise of the estimator `name`, with its settings, on a world.
+
+    Episodes have at most `length` turns, groups `size` episodes; `steps` steps were drawn.
+    """
 
     world: str
     length: int

@@ -19,9 +19,10 @@ REWARD_SCALE: Final = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Steps of training with equally many groups of each task; `turns` is rewarded by success.
+    """Steps of training, each with equally many groups of each task. N turns, M steps, D logits.
 
-    For N turns, M steps and D logits; `places` numbers each action's logit and its state's first.
+    `turns` has success as its reward. `places` are numbers of the world's logits: that of the
+    action of each turn, and the first one of its state.
     """
 
     world: World

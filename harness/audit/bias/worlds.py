@@ -64,10 +64,11 @@ class World:
 class Chain:
     """Work raises a level by chance and may lose it; the level at the end is the chance to succeed.
 
-    `work` adds 1 with probability `rise`, and with 0.15 loses all. The other action is `stop`,
-    which ends the episode, if the policy decides about its end, and else `wait`. A turn's reward is
-    the level's change over `length`, the last one's 1 for success. Keys name the level alone, as
-    those of environments do not count turns.
+    A `work` adds 1 to the level with probability `rise`, and with probability 0.15 loses it all.
+    An episode has at most `length` turns. The other action is `stop`, which ends the episode, if
+    the policy decides about its end, and else `wait`, which changes nothing. A turn that is not the
+    last one is rewarded with the change of the level over `length`, the last one with 1 for
+    success. Keys name the level alone, as those of environments do not count turns.
     """
 
     def __init__(self, length: int, rise: float, *, stops: bool) -> None:

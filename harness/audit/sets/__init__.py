@@ -40,9 +40,10 @@ def names() -> list[str]:
 
 
 def as_played(env: str) -> tuple[str, dict[str, Any]]:
-    """Return an environment's newest truth set and its expert's settings: "" and {} if none.
+    """Return the newest truth set of an environment and its expert's settings: "" and {} if none.
 
-    With these settings groups are mixed. `env` may leave out `agentgyms/` and the version.
+    With these settings groups are mixed: the plain expert solves every rollout of an easy
+    environment. `env` may leave out `agentgyms/` and the version.
     """
     found: tuple[str, dict[str, Any]] = "", {}
     for name, made in _made().items():

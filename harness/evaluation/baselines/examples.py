@@ -37,11 +37,12 @@ class _Example:
 def gather(config: EvaluationConfig, style: prompts.PromptStyle) -> tuple[str, ...]:
     """Return `config.agent.examples` worked examples as text; equal arguments give equal examples.
 
-    They are episodes of unevaluated tasks of `train` that the expert `best` solves: shortened
-    observations, and actions of the learner's seat without thoughts. Families take turns, the
-    shortest episodes first. Raises `ConfigError` if the environment has no expert or no split
-    `train`, all its tasks are evaluated, the style shows images, or the expert solves too few
-    tasks.
+    An example is an episode of the split `train` in which the expert `best` succeeds: shortened
+    observations, and the actions of the learner's seat without thoughts. No example is a task that
+    is evaluated. Four times as many tasks as examples, spread over the split, are played. The
+    examples are taken from their families in turn, the shortest episodes first. Raises
+    `ConfigError` if the environment has no expert or no split `train`, all its tasks are evaluated,
+    the style shows images, or the expert solves too few tasks.
     """
     wanted = config.agent.examples
     if not wanted:

@@ -36,7 +36,8 @@ class Baseline:
 
     Direct, ReAct and trained policies differ only in style, context and window. Reflexion also
     reflects on failed trials, at most `trials` times; best-of-n and mcts have a `searcher`.
-    `prompt_versions` has each used template's hash. `completer` is None for `expert` and `random`.
+    `prompt_versions` has the hash of each used template, by its name. `completer` is None for the
+    backends `expert` and `random`.
     """
 
     def __init__(
@@ -128,8 +129,9 @@ class Baseline:
     async def reflect(self, rollout: Rollout, reflections: Sequence[str], seed: int) -> Reflection:
         """Return the agent's reflection on a failed trial; `reflections` as for `actor`.
 
-        Raises `ModelUnavailable` without an answer, `ContextOverflow` if the shortest prompt is too
-        long, `ConfigError` if this agent does not reflect.
+        Raises `ModelUnavailable` if the model does not answer (the task's outcome is unknown),
+        `ContextOverflow` if the shortest prompt is too long, `ConfigError` if this agent does not
+        reflect.
         """
         if self._reflector is None:
             raise ConfigError(f"the agent {self._agent.kind!r} does not reflect")
@@ -173,7 +175,10 @@ class ExpertActor:
 
 
 class RandomActor:
-    """Plays random legal actions; the goal fills open arguments, and is played if none is known."""
+    """Plays legal actions uniformly at random through an agent's prompts and parsing.
+
+    Open arguments are filled with the goal; if no action can be listed, the action is the goal.
+    """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

@@ -1,8 +1,8 @@
 """Verbal reflection on a failed trial, for the prompts of the next one.
 
-Reference: Shinn et al. 2023, arXiv:2303.11366: later prompts have the last 1 to 3 reflections.
-Departs from it: our templates have no examples of reflections, and the environment decides whether
-a trial failed.
+Reference: Shinn et al. 2023, arXiv:2303.11366: the agent reads its failed trial and writes what to
+do differently; later prompts have the last 1 to 3 reflections. Departs from it: our templates have
+no examples of reflections, and the environment decides whether a trial failed.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ class Reflection:
 
 
 class Reflector:
-    """Asks a model for its errors in a trial, by texts without images; empty without a completer.
+    """Asks a model for its errors in a trial; the prompt has the trial's texts, but no images.
 
-    `max_prompt` limits the prompt's characters: the oldest turns are left out first, then the
-    oldest reflections, then the middle of observations; the last turn stays.
+    Without a completer every reflection is empty. `max_prompt` limits the prompt's characters: the
+    oldest turns are left out first, then the oldest reflections, then the middle of observations;
+    the last turn stays.
     """
 
     def __init__(
@@ -68,9 +69,11 @@ class Reflector:
         self._max_prompt = min(max_prompt or LONGEST_PROMPT, LONGEST_PROMPT)
 
     async def reflect(self, rollout: Rollout, reflections: Sequence[str], seed: int) -> Reflection:
-        """Return the reflection on a failed trial; the prompt's limit is halved until it fits.
+        """Return the model's reflection on a failed trial, which has at least one turn.
 
-        Raises `ModelUnavailable`, or `ContextOverflow` if the shortest prompt is too long.
+        The limit of the prompt is halved until the prompt fits into the model's context. Raises
+        `ModelUnavailable` if the model does not answer, `ContextOverflow` if the shortest prompt is
+        too long.
         """
         limit = self._max_prompt
         while True:

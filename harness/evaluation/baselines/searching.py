@@ -38,10 +38,11 @@ class BestOf:
     async def play(
         self, play_one: PlayOne, draws: int, unit_seed: int
     ) -> tuple[Rollout, dict[str, Any]]:
-        """Return the chosen episode, maybe with an error, and the cost of the search beside it.
+        """Return the chosen episode, and the cost of the search beside it.
 
-        `draws` is the seed of the search's draws, `unit_seed` one of the evaluation's. The cost has
-        `steps`, `tokens` and `calls`, and the search's figures.
+        `draws` is the seed of the search's draws, `unit_seed` one of the evaluation's seeds. The
+        cost has `steps`, `tokens` and `calls`, and the search's figures. The episode may have an
+        error.
         """
         played: list[Rollout] = []
         for number in range(self._count):

@@ -20,10 +20,11 @@ _COMPACT_BELOW = 0.75
 
 
 class DecodeBatch(Generic[Row]):
-    """Rows that are being generated, owned by `rows`; they join and leave between two tokens.
+    """Rows that are being generated; rows may join and leave between two tokens.
 
-    Rows that left stay in the tensors until a quarter is unused or others join: every change of
-    shape copies the whole cache.
+    A row that left stays in the tensors until a quarter of their rows is unused or others join,
+    because every change of shape copies the whole cache. `rows` are the owners of the live rows, in
+    order.
     """
 
     def __init__(self, policy: Network) -> None:

@@ -44,7 +44,8 @@ def check(network: Network, *, keeps: bool = False) -> None:
 def checked_prefixes(policy: Policy, most_bytes: int | None) -> KeptPrefixes | None:
     """Return an empty memory of texts, once decoding with it was compared; see `kept_prefixes`.
 
-    If decoding would differ, it is None without `most_bytes`, and a `ConfigError` with it.
+    If decoding with it would differ, the result is None. With `most_bytes` given, a `ConfigError`
+    is raised instead.
     """
     usual = policy.model.config._attn_implementation
     kept = kept_prefixes(policy, most_bytes)

@@ -10,7 +10,8 @@ from functools import cache
 def freeze() -> None:
     """Let the collector scan no more what is there now, torch and transformers above all.
 
-    Once for a process: young garbage that is frozen and thawed is old, and scanned too seldom.
+    It does so once for a process. Objects that are frozen young and thawed later count as old. They
+    would be scanned so seldom that the memory of a run that answers for days grows.
     """
     gc.collect()
     gc.freeze()

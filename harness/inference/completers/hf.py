@@ -143,7 +143,7 @@ class HFCompleter:
             self._kept.clear()
 
     def _forget_others(self) -> None:
-        """Drop what other weights or event loops made, so that a step does not depend on others."""
+        """Drop what other weights or event loops made: a step must not depend on earlier ones."""
         if self._kept is None:
             return
         # torch counts no changes by fused optimizers, nor of tensors made in inference mode
@@ -192,7 +192,8 @@ class HFCompleter:
     def _take_joining(self, running: int) -> list[Request]:
         """Return the requests that join the batch now, at most as many as it has room for.
 
-        They wait until they are `JOIN_SHARE` of the running rows, because joining copies the cache.
+        They wait until they are at least `JOIN_SHARE` of the running rows, because joining costs a
+        forward pass and a copy of the cache.
         """
         if len(self._waiting) < running * JOIN_SHARE:
             return []
@@ -307,8 +308,10 @@ def _learned(requests: Sequence[Request], logprobs: torch.Tensor) -> list[Reques
 def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     """Return distributions cut to the smallest set of likely tokens with probability `top_p`.
 
-    Nucleus sampling (Holtzman et al. 2020, arXiv:1904.09751); the token that reaches the share is
-    in the set. Log-probabilities [B, V], shares in (0, 1] [B]; share 1 changes no bit of a row.
+    Nucleus sampling (Holtzman et al. 2020, arXiv:1904.09751); the token that reaches the share
+    belongs to the set. A row with share 1 is returned unchanged, bit for bit. `distribution` has
+    log-probabilities, [B, V]; `top_p` has each row's share in (0, 1], [B]. The result is normalised
+    again, with -inf outside the nucleus, [B, V].
     """
     ordered, order = distribution.sort(dim=-1, descending=True, stable=True)
     before = ordered.exp().cumsum(-1).roll(1, dims=-1)  # probability of all more likely tokens

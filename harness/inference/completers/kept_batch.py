@@ -90,7 +90,10 @@ class Reading:
             self.queries.append(RowQueries(row, start, stop, size))
 
     def fill(self, new: torch.Tensor, kept: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Return [B, KV, W + room, D] of keys or values: `new` [1, KV, N, D], `kept` [KV, T, D]."""
+        """Return the rows' keys or values with room for more columns, [B, KV, W + room, D].
+
+        `new` has those of new tokens, [1, KV, N, D]; `kept` those of the kept texts, [KV, T, D].
+        """
         shape = len(self.lengths), new.shape[1], self.width + _ROOM, new.shape[3]
         whole = new.new_zeros(shape)
         for (row, size, _), text in zip(self.kept, kept, strict=True):
@@ -104,7 +107,8 @@ class Reading:
 class RoomLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """A layer whose keys and values have room: a further token does not copy all of them.
 
-    Where others have replaced `keys` and `values`, the next token makes room again.
+    `keys` and `values` are the columns in use. If other tensors have replaced them, the next token
+    makes room again.
     """
 
     def __init__(self, index: int) -> None:

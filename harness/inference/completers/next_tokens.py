@@ -1,6 +1,7 @@
 """Keeps next-token distributions after repeated prompts, while the weights stay the same.
 
-All requests at one point of an answer draw from one distribution. V tokens in the vocabulary.
+The distribution after a prompt and a part of an answer is computed once; all requests that come to
+this point draw their own tokens from it. V tokens in the vocabulary.
 """
 
 from __future__ import annotations

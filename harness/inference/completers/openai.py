@@ -40,7 +40,12 @@ _TERMS: Final = SettingNames(
 
 
 class OpenAICompleter:
-    """Answers by `POST {url}/chat/completions`; `ConfigError` if an argument is out of range."""
+    """Answers with a model at `POST {url}/chat/completions`.
+
+    `agentgyms.models.client.ChatClient` retries when a server fails. `service` has time limits,
+    retries, rate limits, and the path of the answer cache. Raises `ConfigError` if an argument is
+    out of range.
+    """
 
     def __init__(
         self,
@@ -69,9 +74,11 @@ class OpenAICompleter:
         self._client = CachedClient(self._server, service.cache_path) if cached else self._server
 
     async def check(self) -> None:
-        """Check that the server has the model, by its list, or else by a short request.
+        """Check that the server has the model, so that a wrong setting fails before any episode.
 
-        Raises `ModelUnavailable` without an answer, `ConfigError` if it refuses key or model.
+        If the server has no list of models, or the model is not on it, a short request decides.
+        Raises `ModelUnavailable` if the server does not answer, `ConfigError` if it refuses the key
+        or the model.
         """
         with _harness_errors():
             await self._server.check()
@@ -81,8 +88,9 @@ class OpenAICompleter:
     ) -> Completion:
         """Return the response to `messages`; without token ids and log-probabilities.
 
-        Raises `ContextOverflow` if it may not fit into the context, `ConfigError` if the server
-        refuses it or thoughts have a limit, and `ModelUnavailable` if every attempt failed.
+        Raises `ContextOverflow` if prompt and longest response do not fit into the model's context.
+        Raises `ConfigError` if the server refuses the request, so that a retry would not help, or
+        thoughts have a limit. Raises `ModelUnavailable` if every attempt failed.
         """
         refuse_thought_limit(sampling.max_thought_tokens)
         with _harness_errors():
@@ -103,7 +111,7 @@ class OpenAICompleter:
         await self._client.close()
 
     def identity(self) -> dict[str, Any]:
-        """Return the model's identity without address; after `check` with `root`, if reported."""
+        """Return the model's identity, without the address; `check` adds `root`, if reported."""
         return self._server.identity()
 
     def scope(self) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from harness.types.rollout import Completion
 class RepeatedPrompts:
     """A completer for repeated prompts while the weights stay the same.
 
-    Equal prompts, and in a small vocabulary equal answers, are computed once. Last bits may differ.
+    Equal beginnings of prompts are read once. With a small vocabulary the distribution after a
+    prompt and a part of an answer is computed once, too. Answers are drawn as by the completer
+    itself; log-probabilities may differ in their last bits, as the size of a batch changes.
     """
 
     def __init__(self, own: HFCompleter) -> None:

@@ -43,7 +43,10 @@ _ENVIRONMENT: Final = {
 
 
 class VLLMCompleter:
-    """Answers by vLLM's `LLMEngine` here; temperatures between 0 and 0.01 become 0.01."""
+    """Answers with a model that vLLM runs in this process; images are not supported.
+
+    vLLM's `LLMEngine` raises a temperature between 0 and 0.01 to 0.01.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,12 @@ class VLLMCompleter:
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
-        """Return the response; log-probs and errors as `HFCompleter`'s, or `ModelUnavailable`."""
+        """Return the response to `messages`; log-probabilities as `HFCompleter` gives them.
+
+        Raises `ContextOverflow` if prompt and longest response do not fit, `ConfigError` if the
+        prompt shows an image or vLLM refuses the sampling, and `ModelUnavailable` if the engine
+        failed.
+        """
         if images_of(messages):
             raise ConfigError(
                 "the prompt shows an image, and vLLM in this process takes only text: use "

@@ -45,8 +45,10 @@ _GENERATE: Final = "/inference/v1/generate"
 class VLLMServer:
     """One vLLM server.
 
-    Only `generate` is asynchronous; other requests block, between steps. `version` is the label of
-    its weights, "" if it is down or has others. Name, type and limits are known after `check`.
+    Only `generate` is asynchronous; all other requests block, and are made between steps. `url` is
+    an address such as `"http://127.0.0.1:8000"`, kept without `/v1` or a slash at its end; another
+    text raises `ConfigError`. `version` is the label of the server's weights; "" if it is down or
+    has other weights. Its model's name, type and limits are known after `check`.
     """
 
     def __init__(self, url: str) -> None:
@@ -62,7 +64,10 @@ class VLLMServer:
         self.transfer = ""
 
     def check(self) -> None:
-        """Read the server's settings; raise `ConfigError` for wrong ones, or `call`'s errors."""
+        """Read the server's settings, and refuse settings that training cannot use.
+
+        Raises `ModelUnavailable` if it does not answer, `ConfigError` for other options.
+        """
         listed = self.call("GET", "/v1/models")["data"][0]
         self.name, self.max_length = listed["id"], int(listed["max_model_len"])
         self.weight_version()
@@ -152,7 +157,7 @@ class VLLMServer:
         raise ModelUnavailable(f"{failure}: {text[:300]}")
 
     async def generate(self, poster: JsonPoster, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the first choice; `RetryableError` if incomplete, `RequestRejected` if refused."""
+        """Return the first choice; raise `RetryableError` (incomplete) or `RequestRejected`."""
         max_bytes = 2**20 + _BYTES_PER_TOKEN * int(body["sampling_params"]["max_tokens"])
         answer = await poster.post(_GENERATE, body, max_bytes)
         try:

@@ -57,8 +57,10 @@ class _LoopState:
 class VLLMServersCompleter:
     """Answers with a model that runs on several servers.
 
-    A failed server's request goes to another one; without any it waits, and raises
-    `ModelUnavailable` after `patience_s`. Answers must come from weights with the label `version`.
+    If a server fails, its request goes to another one. If no server is left, the request waits for
+    one, and raises `ModelUnavailable` after `patience_s`, so that its group is played again. A
+    server that is busy (429 or 503) gets no request for as long as it asks. `version` is the label
+    of the weights that answers must come from.
     """
 
     def __init__(
@@ -83,7 +85,12 @@ class VLLMServersCompleter:
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
-        """Return the response; log-probs and errors as `HFCompleter`'s, or `ModelUnavailable`."""
+        """Return the response to `messages`; log-probabilities as `HFCompleter` gives them.
+
+        Raises `ContextOverflow` if prompt and longest response do not fit, `ConfigError` if the
+        prompt shows an image or a server refuses it, and `ModelUnavailable` if no server answered
+        in time.
+        """
         if images_of(messages):
             raise ConfigError(
                 "the prompt shows an image, and vLLM servers take only tokens: use "

@@ -155,7 +155,7 @@ def _render(template: str, values: dict[str, Any], date: str, most: int) -> dict
 
 
 def reply(request: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """Return the reply to a request, of at most `most` characters; raise what the template does."""
+    """Return the reply, of at most `most` characters; errors of the template pass through."""
     if "values" not in request:
         return _inspect(request["template"])
     return _render(request["template"], request["values"], request["date"], most)

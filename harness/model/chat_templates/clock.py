@@ -1,4 +1,4 @@
-"""The date in a chat template: fixed, or the prompts of a run would change at midnight."""
+"""The date for `strftime_now` in chat templates: fixed, or prompts would change at midnight."""
 
 from __future__ import annotations
 

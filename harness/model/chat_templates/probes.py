@@ -35,10 +35,12 @@ def find_end(
     encode: Callable[[str], tuple[int, ...]],
     speaker: str,  # who speaks after the answer, `"user"` or `"tool"`
 ) -> int | None:
-    """Return the token that a template writes right after an answer, None if there is none.
+    """Return the token that a template writes right after an answer.
 
-    It is the first one behind the answer, blanks left out, if that is an added token and no tag.
-    Without, it is the token that begins the next message: GLM's models stop there.
+    It is the first token behind the answer, blanks left out, if that is an added token and no tag.
+    Where the template closes the last answer of a chat with nothing, it is the token that begins
+    the next message: GLM's models stop there. None if the template has no such token there, or
+    refuses the chat.
     """
     chat = probe(speaker)
     last, between = _after_answer(template, chat[:2]), _after_answer(template, chat)

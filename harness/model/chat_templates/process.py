@@ -47,7 +47,10 @@ class _Renderer:
         self._child: Child | None = None
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply, or the `limit` reached; `WorkerLost` if two children in a row end."""
+        """Return the reply, with the `limit` that the template reached if it reached one.
+
+        Raises `WorkerLost` if two children in a row end otherwise.
+        """
         with self._lock:
             try:
                 return self._ask_once(request)
@@ -113,7 +116,7 @@ def _reply_here(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ask(request: Mapping[str, Any], whose: str) -> dict[str, Any]:
-    """Return a child's reply, or ours to our own template; raise `ConfigError` at a limit."""
+    """Return the reply of the child, or here for our templates; raise `ConfigError` at a limit."""
     try:
         is_trusted = request["template"] in trusted.TEXTS
         reply = _reply_here(request) if is_trusted else _renderer.ask({"cpu_s": CPU_S, **request})

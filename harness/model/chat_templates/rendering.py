@@ -44,7 +44,7 @@ class _Inspection(NamedTuple):
 
 
 def texts_of(template: Any, whose: str = _USUAL) -> tuple[str, ...]:
-    """Return a tokenizer's chat templates, which may be several by name; refuse long ones."""
+    """Return a tokenizer's chat templates; raise `ConfigError` if one is no text or too long."""
     texts = tuple(template.values()) if isinstance(template, Mapping) else (template,)
     for text in texts:
         if not isinstance(text, str):
@@ -98,7 +98,7 @@ def check(tokenizer: Any) -> None:
 def check_arguments(
     template: Any, given: Mapping[str, Any], special_tokens: Collection[str]
 ) -> None:
-    """Refuse arguments that a template does not read, and `special_tokens`, which it is given."""
+    """Raise `ConfigError` if a template does not read an argument, or has it as a special token."""
     if not given:
         return
     read = frozenset[str]().union(*(_inspected(text).variables for text in texts_of(template)))
@@ -153,7 +153,10 @@ class ChatTemplate:
         return self._date
 
     def render(self, messages: Sequence[Any], *, add_generation_prompt: bool = True) -> str:
-        """Return a chat's text; raise `ChatRefused` with the template, `ConfigError` at a limit."""
+        """Return the template's text of a chat.
+
+        Raises `ChatRefused` if the template raises an error, `ConfigError` at a limit.
+        """
         own, tools = self._tokenizer, tools_of(messages) or None
         if not messages:
             raise ChatRefused(f"{self._whose} refuses a chat: it has no messages")

@@ -1,7 +1,8 @@
 """Special tokens of a tokenizer: marks of chats, and tags that are words of prompts and answers.
 
-Marks begin and end messages: no answer's text shows them, no environment's text may have them. Tags
-such as `<action>`, special tokens of some tokenizers, stay: prompts and parsers use them.
+Marks begin and end messages: an answer's text does not show them, and a text from an environment
+must not have them. Some tokenizers make special tokens of tags such as `<action>`, too: prompts
+name these, and parsers look for them in answers, so they stay.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NAMES: Final = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
 
 
 class SpecialTokens:
-    """The special tokens of a tokenizer, its `tags`, and the `ends`, which may end an answer."""
+    """The special tokens of a tokenizer: `tags` are words of prompts, `ends` may end an answer."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def _layer_types(model: Any) -> Iterable[str]:
 
 
 def obstacle_of(kind: str, layer_types: Iterable[str], *, shares: bool = False) -> str | None:
-    """Return why an attention cannot take packed rows or shared prefixes, None if it can."""
+    """Return the reason why an attention cannot take packed rows, or shared prefixes; else None."""
     if kind == NAME or (kind.startswith(_FLASH) and not shares):
         return None
     others = "" if shares else " and flash attention"
@@ -107,7 +107,7 @@ def is_fast(model: Any, device: torch.device, dtype: torch.dtype) -> bool:
 
 
 def has_kernel(kind: str, kernel: VarlenKernel | None = _KERNEL) -> bool:
-    """Return whether a GPU has one kernel for packed rows and an attention without obstacle."""
+    """Return whether a GPU has one kernel for packed rows, for an attention without obstacle."""
     return kind.startswith(_FLASH) or kernel is not None
 
 
@@ -201,10 +201,12 @@ def attend(
 ) -> tuple[torch.Tensor, None]:
     """Return scaled dot product attention, causal within each sequence of a packed row.
 
-    Sequences that share their beginnings have their own last tokens as queries, and keys and values
-    of all their tokens, looked up by `paths`. A GPU in half precision uses one kernel
-    (`varlen_attn`, flash attention 2) if it takes this scaling; otherwise sequences are computed
-    one by one. Returns [B, T, heads, D], and None for the weights, as transformers expects.
+    Packed sequences may share their beginnings: then each has its own last tokens as queries, and
+    the keys and values of all its tokens, which are looked up by `paths`. The cost is the sum of
+    queries times keys over the sequences. A GPU in half precision uses one kernel (torch's
+    `varlen_attn`, flash attention 2) where this torch has one that takes this scaling; otherwise
+    sequences are computed one by one. Returns the output, [B, T, heads, D], and None for the
+    weights, as transformers expects. Its further arguments are in `kwargs`.
     """
     plain: dict[str, Any] = {"dropout": dropout, "scaling": scaling}
     if cached_rows is not None:

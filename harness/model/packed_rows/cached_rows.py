@@ -1,6 +1,7 @@
 """Attention of new tokens behind cached ones: the new tokens of all rows are one packed row.
 
-Keys and values of all tokens are padded on the left. B rows, W columns, N new tokens.
+Rows share the new tokens of equal beginnings. Keys and values of all tokens, cached and new, stand
+in tensors of the rows, padded on the left. B rows, W columns, N new tokens.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class CachedRows:
     def attend(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
     ) -> torch.Tensor:
-        """Return causal attention of new tokens, [1, N, heads, D], to keys [B, heads, W, D]."""
+        """Return attention of new tokens, [1, N, heads, D]; keys are [B, heads of keys, W, D]."""
         parts = []
         for one in self.queries:
             begin = key.shape[2] - one.length
@@ -51,7 +52,7 @@ class CachedRows:
 def _attend_last(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
 ) -> torch.Tensor:
-    """Return attention of a row's last tokens, [1, n, heads, D], without copies of shared keys."""
+    """Return causal attention of a row's last tokens; [1, heads, n, D] gives [1, n, heads, D]."""
     heads, size, width = query.shape[1:]
     groups = heads // key.shape[1]
     grouped = query.reshape(1, key.shape[1], groups * size, width)
@@ -75,7 +76,7 @@ def attend_one(
     mask: torch.Tensor | None,
     scaling: float | None,
 ) -> torch.Tensor:
-    """Return attention of last tokens, [B, 1, heads, D], without copies of shared keys."""
+    """Return attention of each row's last token, [B, 1, heads, D]; shared keys are not copied."""
     rows, heads, _, width = query.shape
     grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], width)
     out = scaled_dot_product_attention(grouped, key, value, attn_mask=mask, scale=scaling)

@@ -1,8 +1,10 @@
 """Sequences of a batch as one tree: tokens behind an equal beginning pass through the model once.
 
-A node is a token after all tokens before it. A causal model whose positions are depths computes for
-a node what it would compute in each sequence, and the gradients of a node's uses add up. B
-sequences, T tokens of the longest, N nodes.
+A node of the tree is a token after all tokens before it. Equal sequences of tokens have equal
+nodes. A causal model whose positions are depths computes for a node what it would compute for that
+token in each sequence, and the gradients of a node's uses add up.
+
+B: number of sequences. T: tokens of the longest. N: number of nodes.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ class PrefixTree:
 
     @classmethod
     def of(cls, sequences: Sequence[Tokens], device: torch.device | str = "cpu") -> PrefixTree:
-        """Return the tree of sequences that are not empty; sorted ones share all equal prefixes."""
+        """Return the tree of sequences, each of which shares nodes with the one before it.
+
+        All equal prefixes are shared if the sequences are sorted. Each has a token at least.
+        """
         shape = (len(sequences), max(map(len, sequences)))
         node, new = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         paths, added = list[Tokens](), list[int]()
@@ -66,7 +71,7 @@ def common_prefix(one: Tokens, other: Tokens) -> int:
 
 
 def batches_of_trees(sequences: Sequence[Tokens], max_nodes: int) -> Iterator[list[int]]:
-    """Yield the indices of each batch, sorted; a sequence longer than `max_nodes` has its own."""
+    """Yield the indices of each batch of sorted sequences; one over `max_nodes` stands alone."""
     part: list[int] = []
     nodes = 0
     for i in sorted(range(len(sequences)), key=lambda i: sequences[i].tolist()):

@@ -53,7 +53,10 @@ class RowSplit:
         return whole.tensor_split(self.size, dim=1)[self.rank]
 
     def counts(self, where: torch.Tensor, lengths: Sequence[int]) -> list[int]:
-        """Return how many tokens each part predicts; `where` is True at predicted ones. [B, T]."""
+        """Return how many of the predicted tokens each process's part predicts.
+
+        `where` is True at the A predicted tokens, never at a sequence's first, [B, T].
+        """
         before = where.roll(-1, dims=1).cpu()
         row = torch.cat([one[:n] for one, n in zip(before, lengths, strict=True)])
         parts = pad(row, (0, self.padding(len(row)))).view(self.size, -1)
@@ -73,7 +76,11 @@ class RowSplit:
         return found
 
     def to_heads(self, *given: torch.Tensor) -> list[torch.Tensor]:
-        """Return all tokens of some heads, [1, heads / size, T, D], of queries, keys and values."""
+        """Return all tokens of a part of the heads, [1, heads / size, T, D].
+
+        Given are queries, keys and values, [1, heads, T / size, D] each. Heads of keys that are
+        fewer than the processes go to several of them.
+        """
         return [self._to_heads(x) for x in given]
 
     def _to_heads(self, x: torch.Tensor) -> torch.Tensor:

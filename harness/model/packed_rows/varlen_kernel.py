@@ -54,7 +54,10 @@ class VarlenKernel:
         longest: tuple[int, int],  # most queries and most keys of a sequence
         scaling: float | None,  # factor of scores that it `takes`; None is 1 / sqrt(D)
     ) -> torch.Tensor:
-        """Return causal attention, [T, heads, D]; fewer queries than keys are the last tokens."""
+        """Return causal attention within each sequence. Shape [T, heads, D].
+
+        A sequence may have fewer queries than keys: they are its last tokens.
+        """
         chosen: dict[str, Any] = {"is_causal": True}
         if "window_size" in self.names:
             chosen = {"window_size": (-1, 0)}

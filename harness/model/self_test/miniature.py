@@ -1,6 +1,7 @@
 """Small random models of a configuration, to compare paths before weights are here.
 
-They have the large model's class and settings, and large weights, so that a wrong path shows.
+A miniature has transformers' class and settings of the large model: fewer layers, narrower ones and
+a smaller vocabulary. Its weights are large, so that a wrong path gives other log-probabilities.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SPREAD: Final = 2.0
 
 
 def model_of(config: Any) -> Any | None:
-    """Return a small random model of a configuration, on the CPU; None if none can be made."""
+    """Return a small random model on the CPU, or None; the global random numbers are kept."""
     from transformers import AutoModelForCausalLM
 
     for small in _smaller(config.get_text_config()):

@@ -59,7 +59,11 @@ def sequences(network: Any) -> list[tuple[int, ...]]:
 
 
 def check(network: Any, *, judged: bool = False) -> None:
-    """Raise `ConfigError` if padded batches, which all models need, differ from the model alone."""
+    """Compare padded batches, which every model needs, with the model alone.
+
+    Its weights are on its device, not sharded. Raises `ConfigError` if they differ, or the model
+    cannot compute one of them.
+    """
 
     def difference() -> float:
         return _difference(network, wanted_logprobs(network))
@@ -68,9 +72,10 @@ def check(network: Any, *, judged: bool = False) -> None:
 
 
 def check_path(network: Any, path: str) -> None:
-    """Raise `ConfigError` if packed rows (`PACKED`) or shared prefixes (`SHARED`) differ.
+    """Compare packed rows (`PACKED`) or shared prefixes (`SHARED`) with the sequences one by one.
 
-    `allow_packed` has prepared the model; all processes of a sharded one call this.
+    `allow_packed` has prepared the model; all processes of a sharded one call this. Raises
+    `ConfigError` if they differ, or the model cannot compute one of them.
     """
 
     def difference() -> float:
@@ -86,8 +91,9 @@ def compare(
     """Refuse a model that gives other log-probabilities by a path than by itself.
 
     In mixed precision it is compared in float32, and where that differs in float64. A model
-    `judged` in float32 needs only finite log-probabilities in half precision: a router may round to
-    another expert. `cure` is the user's way out.
+    `judged` in float32, as a miniature, needs only finite log-probabilities in half precision: a
+    router that rounds to another expert moves a token by several nats. The `ConfigError` names the
+    path and the `cure`, the user's way out.
     """
     own, exact = network.precision, is_exact(network) and network.processes.size == 1
     for precision in dict.fromkeys(("float32", own) if exact else (own,)):
@@ -165,7 +171,8 @@ def trial(network: Any, path: str) -> Iterator[None]:
 def wanted_logprobs(network: Any) -> list[torch.Tensor]:
     """Return the log-probabilities of all tokens but the first of each sequence. Shapes [T - 1].
 
-    They are those of transformers' own logits of a sequence alone, in float32 if `is_exact`.
+    They are those of transformers' own logits of a sequence alone; weights in float32 compute in
+    float32, unless flash attention cannot.
     """
     found = []
     exact = is_exact(network)

@@ -70,9 +70,11 @@ def token_scores(
 
 
 def hide(logits: torch.Tensor, tokens: torch.Tensor | None) -> torch.Tensor:
-    """Give tokens no probability in logits, [..., V] in float32, which are changed and returned.
+    """Return logits that give tokens no probability; changes `logits`.
 
-    They stay finite, so that the entropy has no 0 times infinity. Their gradient is zero already.
+    Their logarithms stay finite, so that the entropy has no 0 times infinity. Autograd need not
+    know of it: the gradient by a logit is the probability's multiple, so it is zero already.
+    `logits` is [..., V] in float32; `tokens` has K ids or is None.
     """
     if tokens is not None:
         with torch.no_grad():
@@ -83,7 +85,7 @@ def hide(logits: torch.Tensor, tokens: torch.Tensor | None) -> torch.Tensor:
 def round_weights(model: Any) -> None:
     """Replace all weights of a model by new ones in bfloat16, of its output layer in float32.
 
-    Tied weights become two; a model that shares its weights with this one keeps them.
+    Tied weights become two. Weights that the model shares with another one are not changed there.
     """
     head = model.get_output_embeddings()
     for module in model.modules():

@@ -93,7 +93,7 @@ def base_name(model: Any) -> str:
 
 @torch.no_grad()
 def is_plain(model: Any, width: int) -> bool:
-    """Return whether a model's logits are its output layer's, bit for bit; `width` is H."""
+    """Return whether logits are the output layer's, bit for bit; `ConfigError` if there is none."""
     layer = model.get_output_embeddings()
     if layer is None:
         raise ConfigError(

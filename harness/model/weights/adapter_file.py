@@ -23,7 +23,7 @@ def is_own(name: str) -> bool:
 
 
 def read(folder: Path) -> dict[str, torch.Tensor]:
-    """Return a folder's adapters by name; peft would write other names into the base model."""
+    """Return a folder's adapters by their names in a model; peft would misplace or drop others."""
     from safetensors.torch import load_file
 
     path = folder / WEIGHTS

@@ -65,7 +65,7 @@ class StoredWeights:
 
 
 def _are_own(model: Any, tensors: Mapping[str, StoredTensor]) -> bool:
-    """Return whether files have a model's weights by its names, sizes and types, unconverted."""
+    """Return whether files have a model's weights as it has them, by name, size and type."""
     own = model.state_dict(keep_vars=True)
     weights = dict(model.named_parameters(remove_duplicate=False))
     stored = {id(own[name]) for name in own.keys() & tensors.keys()}
@@ -121,7 +121,8 @@ def without_memory() -> Iterator[None]:
 def save_parts(model: Any, folder: Path, processes: ProcessGroup) -> None:
     """Save a sharded model in transformers' format; all processes call this.
 
-    A layer's weights are in one file, as transformers stores some together. Raises `TrainingError`.
+    A layer's weights stand in one file, because transformers stores some of them together. The
+    folder is created. Raises `TrainingError` if a process cannot write.
     """
     state = fsdp.own_state(model)
 

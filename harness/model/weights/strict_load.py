@@ -54,7 +54,8 @@ def load(kind: Any, name: str, *, headless: bool = False, **options: Any) -> Any
 def tensors_of(name: str, revision: str | None = None) -> dict[str, StoredTensor] | None:
     """Return the tensors in the files of a model, or None if they are not all on this machine.
 
-    Raises `RefusedWeightsError` if the files of a folder are missing or contradict each other.
+    `revision` is a branch, tag or commit of a hub name; None takes its main branch. Raises
+    `RefusedWeightsError` if the files of a folder are missing or contradict each other.
     """
     folder = hub.weights_folder(name, revision)
     if folder is None or not (Path(name).is_dir() or tensor_files.is_complete(folder)):
@@ -238,7 +239,7 @@ def check_finite(weight: torch.Tensor, where: str) -> None:
 
 
 def check_tokens(model: Any, tokenizer: Any) -> None:
-    """Refuse a tokenizer with ids without embedding; a text model may lack those of images."""
+    """Raise `RefusedWeightsError` if a token, other than one of images, has no embedding."""
     rows = int(model.get_input_embeddings().weight.shape[0])
     beyond = {name: i for name, i in tokenizer.get_vocab().items() if i >= rows}
     for token in {getattr(tokenizer, kind, None) for kind in _MEDIA} & beyond.keys():

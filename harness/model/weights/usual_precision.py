@@ -11,7 +11,11 @@ SMALLEST_MIXED: Final = 10_000_000
 
 
 def usual_precision(device: str, parameters: int, processes: int = 1) -> str:
-    """Return `"mixed"` on GPUs and for large models on a CPU with bfloat16, else `"float32"`."""
+    """Return `"mixed"` or `"float32"` for a model of so many parameters.
+
+    Mixed precision is usual on a GPU, and on a CPU with instructions for bfloat16 if one process
+    has a model that is not tiny. `device` is torch's type of device.
+    """
     if device == "cuda":
         return "mixed"
     is_large = parameters >= SMALLEST_MIXED

@@ -18,7 +18,10 @@ from harness.model.policy import Policy
 
 
 class WeightAverage:
-    """The average of the weights that learn, in float32, sharded like them; decay is in (0, 1)."""
+    """The average of the weights that learn, in float32, sharded like them.
+
+    An update is average = decay * average + (1 - decay) * weights, with decay in (0, 1).
+    """
 
     def __init__(self, policy: Policy, decay: float) -> None:
         self._policy, self._decay = policy, decay

@@ -23,9 +23,10 @@ _BY_SIZE: Final = ("spearman", "within_rollouts", "gradient", "sign", "snr")
 def draw(
     path: Path, agreement: Agreement, title: str, parts: Mapping[str, Mapping[str, Agreement]]
 ) -> None:
-    """Draw a panel for each defined figure, and more over group sizes if there are two.
+    """Draw a panel for each defined figure; methods are rows, in their order.
 
-    The file is `.png` or `.svg`; another ending is a `ConfigError`.
+    If the parts have two group sizes or more, panels below show figures over the size, with a line
+    for each method. The file is `.png` or `.svg`; another ending is a `ConfigError`.
     """
     pictures.check_kind(path)
     shown = [name for name in NAMES if _is_known(agreement, name)]

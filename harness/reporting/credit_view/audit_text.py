@@ -163,9 +163,10 @@ def number(value: float) -> str:
 
 
 def to_csv(agreement: Agreement, parts: Parts) -> str:
-    """Return a row for each method and figure; `part` is "" in the rows of all turns.
+    """Return a row for each method and figure.
 
-    Ceilings, tasks and turns are those of the methods `ceiling`, `tasks` and `turns`.
+    The rows of the methods `ceiling`, `tasks` and `turns` have ceilings, and the tasks and turns
+    that bear a figure. The column `part` is "" in the rows of all turns.
     """
     named = {f"{by} {part}": own for by, found in parts.items() for part, own in found.items()}
     rows: list[list[Any]] = []

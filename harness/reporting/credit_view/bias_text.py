@@ -37,7 +37,8 @@ _FORMS: Final = ("12", ">6", ">6", "34", ">8", ">7", ">8", ">9", ">7", ">7", "")
 def estimators(choices: Sequence[Choice]) -> dict[str, Estimate]:
     """Return the estimators of chosen methods, by a name that has what differs.
 
-    They come with and without division by a deviation, and undiscounted, unless the caller chose.
+    A method that divides by a deviation is there with and without that, unless the caller has said
+    which. Returns are not discounted, as the exact ones are not, unless the caller set `gamma`.
     """
     found: dict[str, Estimate] = {}
     for choice in choices:
@@ -122,7 +123,10 @@ def to_csv(cells: Sequence[Cell]) -> str:
 
 
 def draw(path: Path, cells: Sequence[Cell]) -> None:
-    """Draw what is off over group sizes, panels by world, lines by method, bands by noise alone."""
+    """Draw the bias over the size of groups: panels by world, lines by method.
+
+    Bands are the differences that noise alone would show. An unknown bias has no point.
+    """
     worlds = list(dict.fromkeys((cell.world, cell.length) for cell in cells))
     panels = [
         _panel(f"{world}, {length} turns", [c for c in cells if (c.world, c.length) == place])

@@ -1,6 +1,7 @@
 """The data of the page's figures: ECPO's anchors, SALT's graph and SCPO's similarity matrices.
 
-All is computed on the whole table; each group gets its part, with rows numbered from 0.
+Orders and baselines may depend on the whole table, so everything is computed on the whole table.
+Then each group gets its part, with rows and rollouts numbered from 0 within the group.
 """
 
 from __future__ import annotations
@@ -131,7 +132,8 @@ def first_result(results: Sequence[Credit], estimator: str) -> Credit | None:
 def _matrices(part: GroupRows, plans: Sequence[scpo.Alignment]) -> Iterator[dict[str, Any]]:
     """Yield a similarity matrix for each failed rollout of the group.
 
-    `score` is in hundredths, row by row; `credited` has reference position, failed step and credit.
+    `score` is the matrix in hundredths, row by row. `credited` has triples in the order of steps:
+    position in the reference, step of the failed rollout, credit.
     """
     own = set(part.rollouts.tolist())
     for plan in plans:

@@ -50,9 +50,10 @@ def load(
 ) -> RecordedRollouts:
     """Return the rollouts of files and of runs' folders as one table.
 
-    Groups of different files stay different. A run gives its last kept step, and the defaults of
-    `reward` and `reward_scale`, else `environment` and 10. Raises `ConfigError` if a folder has no
-    rollouts, `DataMissing` or `DataCorrupt` for a file, `TableError` if none can be credited.
+    Groups of different files stay different. From a run's folder the last kept step is read, and
+    its configuration gives the defaults of `reward` and `reward_scale`, else `environment` and 10.
+    Raises `ConfigError` if a folder has no rollouts, `DataMissing` or `DataCorrupt` if a file
+    cannot be read, `TableError` if no rollout can be credited.
     """
     rollouts: list[Rollout] = []
     columns: list[tuple[int, Mapping[str, Floats]]] = []

@@ -41,8 +41,9 @@ class Series:
 def read(
     groups: Sequence[Sequence[TrainingRun]], figures: Sequence[str], from_step: int = 0
 ) -> list[Series]:
-    """Return the figures of groups of runs, alike but for seeds; a step's first line counts.
+    """Return the figures of groups of runs from a step on, in the order of the figures.
 
+    Runs of a group differ in their seeds alone. If a step has several lines, the first counts.
     Raises `ResultError` if no run has logged a figure.
     """
     logged = [[metrics.read(run.folder) for run in group] for group in groups]
@@ -138,7 +139,7 @@ def smoothed(x: Any, steps: int) -> Any:
 
 
 def draw(path: Path, found: Sequence[Series], smooth: int = 1) -> None:
-    """Draw a panel per figure, a line per group with a band; `smooth` steps are averaged."""
+    """Draw a panel per figure, a line per group, a deviation's band; average `smooth` steps."""
     labels = dict.fromkeys(series.label for series in found)
     colours = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(labels)}
     panels: dict[str, list[Line]] = {}

@@ -142,8 +142,9 @@ _MOST_TITLE: Final = 85
 def draw_success(path: str | Path, groups: Sequence[Sequence[TrainingRun]]) -> None:
     """Draw learning curves into a `.png` or `.svg` file; an existing one is overwritten.
 
-    One run has success of each split with its 95 % interval, the mean score if it differs, and
-    training success. Groups of runs have the validation mean, with a band of one deviation.
+    For one run it shows the success of each split with its 95 % interval, the mean score if it
+    differs, and success on the training tasks. For several it shows the mean of each group on the
+    validation split, with a band of one deviation.
     """
     figure.check_kind(path)
     single = len(groups) == 1 and len(groups[0]) == 1

@@ -68,7 +68,8 @@ class Packing:
     def fit(self, limit: int) -> Embedded:
         """Return the episodes in at most `limit` bytes of base64.
 
-        First all prompts go, then the longest episodes' middle turns; each goal is kept.
+        If they take more, all prompts are left out. If that is not enough, the longest episodes
+        lose turns from their middle until all fit. Every episode keeps its goal.
         """
         preambles = [pack(text) for text in self._preambles]
         if sum(map(len, [*self._whole, *preambles])) <= limit:

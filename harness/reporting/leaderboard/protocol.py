@@ -1,4 +1,8 @@
-"""A leaderboard's protocol, `harness eval` with nothing set, and departures from it."""
+"""The protocol of a leaderboard's numbers, and an evaluation's departures from it.
+
+The protocol is the behaviour of `harness eval` where nothing is set: every task of the split once,
+with seed 0, by the turn limit, sampling and prompts of `harness.evaluation.defaults`.
+"""
 
 from __future__ import annotations
 

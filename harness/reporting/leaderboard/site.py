@@ -139,7 +139,8 @@ def _with_copies(entry: Entry, known: Known) -> Entry:
 def verify(one: Submission, output: Path, known: Known, bar: Any) -> Entry:
     """Verify an evaluation and write its page; raise one of `DAMAGED` if it cannot be verified.
 
-    It is added to `known`; the first of equal ones is the entry. `bar` counts replayed episodes.
+    The evaluation is added to `known`. The first of equal ones in a table is the entry, and has the
+    names of all. `bar` counts replayed episodes.
     """
 
     def on_plan(count: int) -> None:

@@ -54,8 +54,9 @@ class Verified:
 def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[], Any]) -> Verified:
     """Replay every episode of an evaluation in this process; its folder is not trusted.
 
-    Nothing is read, connected to, run or imported because the folder says so. `on_plan` gets the
-    number of episodes. Raises `ResultError` or another `AgentGymsError` if it cannot be verified.
+    Nothing is read, connected to, run or imported because the folder says so. `on_plan` is called
+    with the number of episodes, `on_episode` after each. Raises `ResultError` or another
+    `AgentGymsError` if it cannot be verified.
     """
     check_files(folder)
     _check_sizes(read_json(folder / RESULT))

@@ -1,6 +1,7 @@
 """HTML pages in one file each: jinja2 templates with the style, the data and the script inside.
 
-A page's folder adds `page.html`, which extends `base.html`, `page.css` and its own scripts.
+The templates, styles and scripts in this folder belong to every page. A page's own folder adds
+`page.html`, which extends `base.html`, `page.css` and its own scripts.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ class Page:
     def render(self, **fields: Any) -> str:
         """Return a page as one HTML text; a lone surrogate becomes a question mark.
 
-        Its Content-Security-Policy lets no other script run. `fields` are the template's `title`,
-        `data` (as JSON) and its own. Raises `jinja2.UndefinedError` without one, `ValueError` for
-        nan or infinity in `data`.
+        The page's Content-Security-Policy names the hash of its script, so no other script runs.
+        `fields` are the template's values: `title`, `data`, which is written as JSON, and its own.
+        Raises `jinja2.UndefinedError` if one is missing, `ValueError` if a number in `data` is nan
+        or infinite.
         """
         scripts = [SHARED / name for name in _SHARED_SCRIPTS]
         scripts += [self.folder / name for name in self.scripts]

@@ -114,8 +114,8 @@ def load_all(paths: Sequence[str | Path], choice: Choice = LAST) -> list[LoadedE
     """Return evaluations; a training run gives one for each split, the validation split first.
 
     Training runs that differ only in `run.seed` are one evaluation with several seeds, at the
-    position of the first of them. `choice` says which evaluations of a run count; a mean gives
-    several of a split.
+    position of the first of them. `choice` has the evaluations of a run that count, several of a
+    split if it is a mean.
 
     Raises:
         ResultError: One cannot be read; see `load`.

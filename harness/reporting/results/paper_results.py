@@ -80,7 +80,7 @@ def parse(cell: str) -> Number:
 def comparable_results(
     environment: str, split: str, kind: str = MAIN, *, partner: str = "", judge: str = ""
 ) -> list[Reported]:
-    """Return reported results comparable with a split: on it or none, same partner and judge."""
+    """Return reported results on a split, or an unnamed one, with the same partner and judge."""
     parties = tuple(_DATE.sub("", name.lower().rpartition("/")[2]) for name in (partner, judge))
     rows = [r for r in load() if r.kind == kind and r.environment == environment]
     rows = [row for row in rows if (row.partner, row.judge) == parties]

@@ -76,7 +76,7 @@ class RunDifferences:
 
 
 def run_differences(evaluations: Sequence[LoadedEvaluation]) -> list[RunDifferences]:
-    """Return how training runs of each environment differ, seeds aside; equal ones are left out."""
+    """Return how training runs of each environment differ, seeds aside, if they do."""
     runs: dict[str, dict[int, LoadedEvaluation]] = {}
     for one in evaluations:
         if one.group is not None:

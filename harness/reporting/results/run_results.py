@@ -31,8 +31,9 @@ _UNKNOWN: Final = (
 def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dict[str, Any]]:
     """Yield the evaluations that count of runs of one group, in the form of `result.json`.
 
-    There is one per split, or per run and step if a mean counts; a split that was not evaluated
-    there is left out, with a warning. Too few evaluations are a `ResultError`.
+    There is one for each split, of all runs together, or one for each run and step if the mean over
+    steps counts. Splits that were not evaluated at the chosen steps are left out, with a warning.
+    Too few evaluations are a `ResultError`.
     """
     runs = sorted(group, key=lambda run: run.seed)
     for split in group[0].splits:

@@ -76,7 +76,7 @@ class SeedGroup:
 
         The deviation is over training seeds if there are several, else over the evaluations' seeds;
         over steps of one training run there is none. Several evaluations have no interval, because
-        it needs their episodes.
+        that needs their episodes, not only their means.
         """
         member_means = [(one, mean) for one in self.members if (mean := column.mean(one.figures))]
         if len(member_means) < 2:
@@ -135,7 +135,7 @@ def group_by_seeds(evaluations: Sequence[LoadedEvaluation]) -> list[SeedGroup]:
 
 
 def _settings(one: LoadedEvaluation) -> str:
-    """Return all but seeds that decides an evaluation's numbers, as a key; a run's own is apart."""
+    """Return all settings but seeds as a key; a training run's own evaluation has its own key."""
     result = one.result
     if "training" in result:
         return f"training {one.group} {one.label}"

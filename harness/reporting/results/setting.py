@@ -57,7 +57,7 @@ def setting_of(result: Mapping[str, Any]) -> Setting:
 
 
 def data_source(env_id: str, kwargs: Any, recorded: Any = None) -> str:
-    """Return whose tasks were played: `recorded`, else by the arguments; "" if nobody knows."""
+    """Return the source of the tasks: `recorded`, else by the arguments; "" if nobody knows."""
     if isinstance(recorded, str):
         return recorded
     known = str(env_id).rpartition(":")[2]

@@ -49,8 +49,9 @@ class Choice:
     def steps(self, evaluations: Sequence[Mapping[str, Any]], figure: str, run: str) -> list[int]:
         """Return the steps that count, in order; raise `ResultError` if there are too few.
 
-        `evaluations` are of the validation split, by step, at least one; the best one has the
-        greatest `figure`, the earlier of equals.
+        The evaluations are of the validation split, by step, at least one. The best one has the
+        greatest `figure`, `"success"` or `"score"`; of equal ones the earlier counts. `run` names
+        the run in the error.
         """
         if len(evaluations) < self.count:
             raise ResultError(
@@ -125,7 +126,8 @@ class TrainingRun:
     def chosen(self, split: str, choice: Choice = LAST) -> list[dict[str, Any]]:
         """Return the evaluations of a split that count, by step; too few are a `ResultError`.
 
-        Steps are chosen on the validation split; without all of them the result is empty.
+        Steps are chosen on the validation split. The result is empty if the split was not evaluated
+        at all of them.
         """
         if choice == LAST:
             return [self.last(split)]
@@ -235,7 +237,10 @@ def group_name(group: Sequence[TrainingRun]) -> str:
 def grouped(
     items: Sequence[_Item], key: Callable[[_Item], str], fits: Callable[[_Item, list[_Item]], bool]
 ) -> list[list[_Item]]:
-    """Return items by key, each in the first group that it `fits`; it must fit an empty one."""
+    """Return items in groups of one key; an item goes into the first group that it fits into.
+
+    Groups stand in the order of their first items; `fits` must be true for an empty group.
+    """
     groups: dict[tuple[str, int], list[_Item]] = {}
     for item in items:
         name, number = key(item), 0

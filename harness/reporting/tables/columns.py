@@ -40,7 +40,8 @@ def inner(values: Mapping[str, Any], path: Sequence[str]) -> Any:
 def columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
     """Return the columns of an environment's table, such as that of `agentgyms/ALFWorld-v0`.
 
-    One that is not in the papers has each family, all tasks, and the score if it is not success.
+    An environment that is not in the papers has a column for each family, one for all tasks, and
+    one for the score if it differs from success.
     """
     name = env_name(env_id)
     if name in _FIXED:
@@ -49,7 +50,7 @@ def columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
 
 
 def detail_columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
-    """Return the columns of the second table (AppWorld's as SALT's Table 3); [] if it has none."""
+    """Return the columns of a second table, AppWorld's as in SALT's Table 3; [] if it has none."""
     name, breakdowns = env_name(env_id), figures.get("breakdowns", {})
     found: list[Column] = []
     if name == "AppWorld":

@@ -87,7 +87,8 @@ class ResultTable:
     def best(self) -> set[tuple[int, int, str]]:
         """Return row, block and heading of the best cells of a column among a base model's rows.
 
-        Our rows and the papers' are compared apart, as data may differ; a single row has none.
+        Our rows and the papers' rows are compared separately, because their data may differ. A
+        model with a single row has none.
         """
         found: set[tuple[int, int, str]] = set()
         sources = [
@@ -119,8 +120,9 @@ def build(
     """Return the tables of evaluations: one for each environment and split.
 
     ALFWorld and WebShop share a table, as in the papers, and so do the splits of AppWorld and of
-    SOTOPIA. Second tables have difficulties, dimensions or numbers of boxes. Evaluations that
-    differ only in seeds are one row. The papers' results stand beside official data alone.
+    SOTOPIA. A second table has AppWorld's difficulties, SOTOPIA's dimensions or Sokoban's numbers
+    of boxes. Evaluations that differ only in their seeds are one row. The papers' results may stand
+    beside official data; a note says where they were left out.
     """
     blocks: dict[Setting, list[LoadedEvaluation]] = {}
     for one in evaluations:

@@ -93,8 +93,9 @@ def markdown(found: Sequence[Point]) -> str:
 def draw(path: Path, found: Sequence[Point]) -> None:
     """Draw success in percent over the first swept setting with numbers, else over the first.
 
-    Bars are one deviation over training seeds, or the 95 % interval of one seed. Raises
-    `ResultError` if no run was swept, runs have other swept settings, or a line has a value twice.
+    Methods, tasks and values of further settings are lines. Bars are one deviation over training
+    seeds, or the 95 % interval of one seed. Raises `ResultError` if no run was swept, runs have
+    other swept settings, or a line has a value twice.
     """
     figure.check_kind(path)
     keys = list(dict.fromkeys(tuple(point.values) for point in found))

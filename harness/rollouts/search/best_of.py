@@ -12,9 +12,10 @@ from harness.types.rollout import Rollout, StopReason
 
 
 def by_likelihood(played: Sequence[Rollout]) -> int:
-    """Return the episode with the largest sum of log-probabilities over its answers' tokens.
+    """Return the episode with the largest sum of log-probabilities over all its answers' tokens.
 
-    Raises `ConfigError` if the completer reports none.
+    An episode without an answer is never preferred; of equal ones the first is returned. Raises
+    `ConfigError` if the completer reports no log-probabilities.
     """
     return max(range(len(played)), key=lambda i: _logprob(played[i]))
 

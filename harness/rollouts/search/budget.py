@@ -21,7 +21,8 @@ class BudgetSpent(Exception):
 class Budget:
     """Counts the environment steps and tokens of a search, and refuses to pass its limits.
 
-    An answer's cost is known only afterwards, so `most_tokens` are reserved before the call.
+    The cost of an answer is known only afterwards, so `most_tokens` are reserved before the call. A
+    limit of None is no limit.
     """
 
     def __init__(self, max_steps: int | None = None, max_tokens: int | None = None) -> None:
@@ -52,7 +53,10 @@ class Budget:
 
 
 def most_tokens(messages: Sequence[Message], sampling: Sampling) -> int:
-    """Return the most tokens of a prompt and its answer: UTF-8 bytes, with a template's marks."""
+    """Return the most tokens that a prompt and its answer may have.
+
+    A text has no more tokens than bytes in UTF-8; a chat template adds its marks.
+    """
     tools = tools_of(messages)
     texts = [*texts_of(messages), *([json.dumps(tools)] if tools else [])]
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)

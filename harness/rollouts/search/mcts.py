@@ -56,16 +56,17 @@ class TreeSearch:
     async def run(
         self, episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
     ) -> Rollout:
-        """Play as `run_episode`, with a search before each turn or, without budget, the actor."""
+        """Play as `run_episode` does, with a search before each turn while the budget lasts."""
         player = _Player(self, actor, episode)
         return await run_episode(
             episode, player, seed=seed, allow_initial_overflow=allow_initial_overflow
         )
 
     async def decide(self, episode: Episode) -> Decision | None:
-        """Return the best action, the environment left in its state; None if the budget is spent.
+        """Return the best action of the episode's state, and leave the environment in that state.
 
-        Raises `EnvUnavailable` if the environment or a judge fails, `ModelUnavailable`, and
+        None if the budget was spent before an action was tried. Raises `EnvUnavailable` if the
+        environment or a judge fails, `ModelUnavailable` if the model gives no answer, and
         `ConfigError` if chance takes part in the environment's turns.
         """
         if episode.env.stochastic:
@@ -169,7 +170,7 @@ class TreeSearch:
         return node
 
     def preferences(self, seed: int, min_visits: int) -> Iterator[Preference]:
-        """Yield a pair per state with two actions tried `min_visits` times, named by `seed`."""
+        """Yield a pair for each state with two different actions tried `min_visits` times."""
         for node in self.nodes:
             pair = node.pair(min_visits)
             if node.point is None or pair is None:

@@ -112,7 +112,8 @@ def rollout_value(actor: Actor, budget: Budget, discount: float) -> StateValue:
 def solver_value(discount: float) -> StateValue:
     """Return the value by the environment's solver: discount ** `optimal_remaining`.
 
-    These are the turns of a shortest solution; if negative (unknown) or too many, it is 0.
+    `optimal_remaining`, in `info["oracle"]`, is the length in turns of a shortest solution. The
+    value is 0 if it is negative (no solution is known) or larger than the number of turns left.
     """
 
     async def value(episode: Episode, _: int) -> float:

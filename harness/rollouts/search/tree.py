@@ -86,8 +86,9 @@ def back_up(
 ) -> None:
     """Add the return of a simulation to the actions of its path from the root.
 
-    `value` is of the state after the last action. By `"mean"` an action has the mean of its
-    returns, by `"max"` the best known one, which is exact if values and environment are.
+    `value` belongs to the state after the last action; each action discounts it. With the backup
+    `"mean"` an action's value is the mean return of its simulations; with `"max"` it is the best
+    known return from its state, which is exact if values and environment are.
     """
     for node, edge in reversed(path):
         value *= discount

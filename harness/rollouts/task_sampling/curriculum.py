@@ -1,10 +1,12 @@
 """A curriculum: tasks that are too easy or too hard, by their measured success, come less often.
 
-By success so far tasks are `easy`, `hard` or `normal`, and a pass over the split leaves out a share
-of the first two. A task that was left out may be drawn in the next pass.
+A group whose rollouts all succeed or all fail has no advantage to learn from. By their success in
+training so far tasks are in the pool `easy`, `hard` or `normal`, and a pass over the split leaves
+out a share of the first two. The others are drawn as by `TaskSampler`. No task leaves the split:
+one that was left out may be drawn in the next pass, and is measured again.
 
-The draw depends on the seed and on the rollouts of earlier steps. `state_dict` is the state after
-the last whole step, so a resumed run draws the tasks of an uninterrupted one.
+The draw depends on the seed and on the rollouts of the steps before. `state_dict` is the state
+after the last whole step, so a resumed run draws the tasks of an uninterrupted one.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ async def collect_informative(
 ) -> DynamicSample:
     """Return rollouts of as many groups as a step has tasks, informative groups where possible.
 
-    Each round r plays the tasks `draw(r)` until enough groups are `informative`; after `max_draws`
-    uninformative groups of the last round fill the gap.
+    Each round r plays the tasks `draw(r)`; it stops once enough groups are `informative`. If
+    `max_draws` rounds do not give enough, uninformative groups of the last round fill the gap.
 
     Reference: DAPO, arXiv:2503.14476, dynamic sampling. The limit of rounds, and filling the
     gap in the last one, follow verl-agent's released code.

@@ -58,7 +58,8 @@ class _Job:
 class Gateway:
     """The calls, rollouts and groups of agents, and the policy that answers them.
 
-    Only `serve`'s event loop calls the completer. `weights` is the step whose weights it has.
+    The event loop of `serve` alone calls the completer. `weights` is the number of the step whose
+    weights the policy has.
     """
 
     def __init__(
@@ -144,7 +145,10 @@ class Gateway:
             raise Refused(str(e), 503, "model_unavailable") from e
 
     def reward(self, name: str, report: Mapping[str, Any]) -> dict[str, Any]:
-        """End a rollout with its session's or report's reward; describe it or raise `Refused`."""
+        """End a rollout with the reward of its session or of a report, and return its description.
+
+        Raises `Refused` if it is not open, waits for an answer, or the report is wrong.
+        """
         if self.book.has_finished(name):  # a repeated request
             return {"rollout_id": name, "ended": True}
         rollout = self.book.find(name)

@@ -16,7 +16,11 @@ MOST_NAMES: Final = 65536
 
 
 class NameLedger:
-    """Knows which rollouts began in earlier processes; `CheckpointError` if the file is damaged."""
+    """Knows which rollouts began in earlier processes of a run.
+
+    Each line of the file is a name, as JSON; a missing file is made. Raises `CheckpointError` if
+    the file is damaged. A last line without an end, which a kill leaves, is taken away.
+    """
 
     def __init__(self, path: Path) -> None:
         with writing.AppendedFile(path) as file:

@@ -50,10 +50,13 @@ class OpenRollout:
 
 
 class RolloutBook:
-    """Open rollouts by name, and the groups that they belong to; the clock is in monotonic seconds.
+    """Open rollouts by name, and the groups that they belong to.
 
-    A session is of one open rollout, and each of its episodes of one rollout. A checkpoint keeps
-    ended rollouts not learned from yet. Those that a kill cut off are refused: they are no episode.
+    A session is of one open rollout, and each of its episodes of one rollout. The clock is
+    monotonic, in seconds. `ledger` knows the rollouts of earlier processes; None stands for none.
+
+    A checkpoint keeps the rollouts that have ended and are not learned from yet. Rollouts that a
+    kill cut off are refused: what is left of them is no episode.
     """
 
     def __init__(
@@ -78,10 +81,11 @@ class RolloutBook:
         self._begun = 0
 
     def open(self, name: str, *, settle: bool = False, **given: str) -> OpenRollout:
-        """Return the rollout of a name, or raise `Refused`; a new one joins its group.
+        """Return the rollout of a name; a new one joins its group.
 
-        `given` may have `group`, `task` and `session`; "" stands for unknown. Who comes first may
-        `settle` the session: what others give is not read then.
+        `given` may have `group`, `task` and `session`; "" stands for unknown. One who comes first
+        may `settle` the session: what others give is not read then. Raises `Refused` if a name is
+        missing or differs from before, the rollout has ended, or its group is full.
         """
         if not name or any(len(one) > _LONGEST_NAME for one in (name, *given.values())):
             what = f"of 1 to {_LONGEST_NAME} characters"
@@ -217,7 +221,11 @@ class RolloutBook:
                 )
 
     def finish(self, ended: OpenRollout, rollout: Rollout) -> None:
-        """Add an ended rollout to its group; raise `Refused` if that cannot learn from it."""
+        """Add an ended rollout to its group.
+
+        Raises `Refused` without a score, for a reward that no float32 holds, or for another first
+        state.
+        """
         if not rollout.turns or math.isnan(rollout.score):
             raise Refused("the episode has no turn or no score: drop the rollout", 409)
         check_numbers(rollout)

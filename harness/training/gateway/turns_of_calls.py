@@ -31,12 +31,13 @@ class Call:
 
 
 def from_session(recording: Recording, calls: Sequence[Call]) -> Rollout:
-    """Return the rollout of an episode that an agent played in a session; `calls` are in order.
+    """Return the rollout of an episode that an agent played in a session.
 
     The actions between an answer's request and the next request are one turn. An answer without an
     action is `malformed` and leaves the state; answers after the episode's end have no turn. Where
     requests offer tools, those without any are asides, such as for a title or a summary: their
-    answers do not act, and are no fault.
+    answers do not act, and are no fault. `calls` are in the order of their requests, with positions
+    and answers.
     """
     # The number of turns when each request came; it never falls, though requests may overlap.
     places = list(accumulate((call.position.turn for call in calls if call.position), max))
@@ -61,9 +62,11 @@ def _actor(turn: int, places: Sequence[int], actors: Sequence[int], calls: Seque
 def from_report(
     task: str, report: Mapping[str, Any], calls: Sequence[Call], number: int
 ) -> Rollout:
-    """Return a rollout with its agent's reported rewards, or raise `Refused` if a field is wrong.
+    """Return a rollout with the rewards that its agent reports.
 
-    `number` tells this rollout's states from others'.
+    A report has `reward`, for the last answer, or `turns`, one object for each answer with the
+    fields of `harness.rollouts.rollout_files`. `number` tells this rollout's states from others'.
+    Raises `Refused` if a field is missing, unknown or wrong.
     """
     for name in report:
         if name not in _REPORTED:

@@ -33,11 +33,12 @@ _log = logging.getLogger(__name__)
 
 
 def create_app(gateway: Gateway, token: str = "", max_body_bytes: int = MAX_BODY_BYTES) -> Flask:
-    """Return the application of a gateway; raise `ConfigError` if no client can send the token.
+    """Return the application of a gateway.
 
-    The header `X-Rollout-Id` or the address, `/rollouts/ID`, names an agent's rollout. `token` is a
-    bearer token, or the key of Anthropic's clients. Without one it answers at addresses,
-    `localhost`, names without a dot, and the names in `AGENTGYMS_ALLOWED_HOSTS`.
+    An agent names its rollout in the header `X-Rollout-Id`, or in the address: `/rollouts/ID` has
+    the same routes. `token` is a bearer token, or the key of Anthropic's clients; "" for none.
+    Without one, it answers at addresses, `localhost`, names without a dot, and the names in
+    `AGENTGYMS_ALLOWED_HOSTS`. Raises `ConfigError` if no client can send the token.
     """
     app = Flask("harness.training.gateway", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes

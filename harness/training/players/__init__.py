@@ -1,6 +1,9 @@
 """Players: where the rollouts of a training step come from.
 
-All have the methods of `Player`, which return `StepRollouts`.
+`Player` plays them. `AheadPlayer` plays those of the next step in a thread while the policy learns;
+its `GroupStream` plays groups that go on while the weights change (`rollout.ahead = "partial"`).
+`RecordedPlayer` reads files, `OutsideAgents` waits for agents at a gateway. All have the methods of
+`Player`, which return `StepRollouts`.
 """
 
 from __future__ import annotations
@@ -32,7 +35,11 @@ def make_player(
     processes: ProcessGroup,
     folder: Path,
 ) -> Player | AheadPlayer | RecordedPlayer | OutsideAgents:
-    """Return the source of a step's rollouts: files, the run's agent, or outside agents."""
+    """Return the source of a step's rollouts: files, the run's agent, or outside agents.
+
+    `generator` has the policy's weights. `completer` answers in training: it is the generator's, or
+    has the initial weights.
+    """
     if not config.rollout.is_live:
         return RecordedPlayer(config, policy)
     if config.rollout.ahead:

@@ -16,8 +16,9 @@ from harness.types.rollout import Completion
 class DemonstrationActor:
     """The environment's expert as an actor; its completions have the policy's tokens.
 
-    Random actions, with probability `noise` in [0, 1), and those not known to be optimal count as
-    malformed, so that they are not imitated. All log-probabilities are 0.
+    Random actions are drawn with probability `noise` in [0, 1) from the same episode. They and
+    actions not known to be optimal count as malformed, so that they are not imitated. All
+    log-probabilities are 0. Raises `ConfigError` if `noise` is out of range.
     """
 
     def __init__(self, config: Config, policy: Policy, kind: str, noise: float) -> None:

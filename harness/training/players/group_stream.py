@@ -21,7 +21,7 @@ _TICK_S: Final = 0.02
 
 
 class GroupStream:
-    """Plays a run's groups in a thread, `size` to a step; `version` gives that of the weights."""
+    """Plays a run's groups one after the other in a thread; `size` of them make a step."""
 
     def __init__(
         self,

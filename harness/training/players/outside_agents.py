@@ -30,8 +30,9 @@ _GRACE_S: Final = 5.0
 class OutsideAgents:
     """Waits for whole groups of a gateway; it has the methods of `Player`.
 
-    Raises `ConfigError` for several processes or an unusable address, and `CheckpointError` if the
-    run's list of names is damaged.
+    `data_version` is "", because the agents choose their environments.
+    Checkpoints keep `parts`. Raises `ConfigError` if there are several processes or the address
+    cannot be used, and `CheckpointError` if the run's list of names is damaged.
     """
 
     data_version = ""

@@ -74,7 +74,7 @@ class Player:
         """Do nothing: nobody waits for this player."""
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
-        """Return a step's rollouts; each goes to `on_finish` once its group has ended."""
+        """Return a step's rollouts, or raise `TrainingError`; `on_finish` gets whole groups."""
         played, figures = self._collect(step, on_finish)
         result = self.result(step, played)
         return replace(result, figures=result.figures | figures)

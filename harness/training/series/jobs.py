@@ -68,8 +68,9 @@ def run_children(
 ) -> None:
     """Train runs in at most `jobs` processes at a time; `ended` gets the folder of each.
 
-    Raises `TrainingStopped` at a signal, once the last steps are saved, and `TrainingError` if a
-    run failed, once those beside it have ended.
+    Raises:
+        TrainingStopped: This process got a signal; the running ones have saved their last step.
+        TrainingError: A run failed; those beside it were trained to their ends.
     """
     waiting, running = list(children), dict[Child, _Process]()
     failed: list[str] = []

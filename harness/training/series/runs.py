@@ -26,7 +26,7 @@ _SHOWN: Final = 3
 
 
 def state(config: Config) -> str:
-    """Return `NEW`, `UNFINISHED` or `FINISHED`; `ConfigError` if the folder has other settings."""
+    """Return `NEW`, `UNFINISHED` or `FINISHED`; raise `ConfigError` for a run of other settings."""
     folder = RunFolder.from_config(config)
     if not (folder.path / "config.json").exists():
         return NEW
@@ -62,7 +62,7 @@ def _without_seed(config: Config) -> dict[str, Any]:
 
 
 def check_all(runs: Sequence[Config]) -> list[str]:
-    """Check the settings of runs and their folders, and return the runs' states."""
+    """Check runs' settings and folders and return their states; `ConfigError` if one is wrong."""
     states = [state(config) for config in runs]
     for equal in kinds(runs):
         check(resolve(equal[0]))
@@ -86,8 +86,10 @@ def train_all(
 ) -> list[Path]:
     """Train all runs and return their folders; finished runs are skipped, unfinished ones resumed.
 
-    All is checked first: after a `ConfigError` nothing was written. After an error of `Trainer.run`
-    no run starts. `on_finish` gets the finished folders after each run but the last.
+    Everything is checked before the first run starts. `announce` gets each run's description,
+    `on_finish` the folders of the finished runs after each of them but the last. With several
+    `jobs` so many processes train a run each. Raises `ConfigError` (nothing was written), and the
+    errors of `Trainer.run`, after which no run starts.
     """
     states = processes.run_on_first(lambda: check_all(runs))
     folders = [RunFolder.from_config(config).path for config in runs]

@@ -200,7 +200,12 @@ def credit_of(config: Config) -> CreditAssignment:
 def rollouts_of(
     keys: Sequence[str], extra_fields: Sequence[Mapping[str, Any]], own: Sequence[bool]
 ) -> tuple[list[Rollout], list[int | None]]:
-    """Return a batch's rollouts, by group, and each row's first turn; None for padding rows."""
+    """Return the rollouts of a batch's rows, group by group, and each row's first turn.
+
+    A key is `{uid of the group}_{member}_{number of the row}`; the extra fields of an episode's
+    last row have its rollout. The first turn is a number in the turn table, None for verl's padding
+    rows.
+    """
     episodes = {}
     for key, about, is_own in zip(keys, extra_fields, own, strict=True):
         if is_own and about.get(ROLLOUT) is not None:

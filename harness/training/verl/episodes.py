@@ -57,7 +57,7 @@ class ServedCompleter:
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
-        """Return the response; `ContextOverflow` if it may not fit, `ConfigError` for images."""
+        """Return the response; raise `ContextOverflow` if too long, `ConfigError` for an image."""
         if images_of(messages):
             raise ConfigError("the prompt shows an image, which verl's engine is not given here")
         prompt_ids = self.chat_tokenizer.encode_chat(messages)

@@ -30,8 +30,10 @@ _PLUGIN: Final = "harness.training.verl.plugin"
 def start(config: Config, further: Mapping[str, Any]) -> Path:
     """Train a recipe with verl in a child process and return the run's folder.
 
-    `further` has settings of verl by dotted names, such as `trainer.n_gpus_per_node`. Raises
-    `ConfigError` if verl cannot train the recipe or the run exists, `TrainingError` if verl fails.
+    This harness makes the policy's warm start, or the tiny model, from which verl begins. `further`
+    has settings of verl by dotted names, such as `trainer.n_gpus_per_node`. Raises `ConfigError` if
+    verl is missing, the recipe has what verl cannot do, or the run exists; `TrainingError` if verl
+    fails.
     """
     from harness.training.verl.recipe import write_tasks
 

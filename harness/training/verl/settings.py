@@ -41,8 +41,10 @@ _DTYPES: Final = {
 def translate(config: Config) -> dict[str, Any]:
     """Return verl's settings for a recipe, by their dotted names; others keep verl's defaults.
 
-    Settings of episodes, prompts, rewards, credit and machines are absent. Raises `ConfigError`
-    with the names of all settings that differ from their default and have no counterpart in verl.
+    Settings of episodes, prompts, rewards and credit are absent: our part of the run reads them
+    from the recipe. Machines (`trainer.nnodes` and `trainer.n_gpus_per_node`) are absent, too.
+    Raises `ConfigError` with the names of all settings that differ from their default and have no
+    counterpart in verl.
     """
     config = defaults.resolve(config, "cuda")
     refused = [*_refused(config), *_refused_values(config)]

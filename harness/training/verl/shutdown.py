@@ -21,7 +21,11 @@ _FULL: Final = (
 
 
 def watch(replay_buffer: Any, workers: Sequence[Any]) -> None:
-    """Make verl's buffer of episodes raise errors for which verl would wait without end."""
+    """Make verl's buffer of episodes raise errors for which verl would wait without end.
+
+    While the buffer waits, it checks that the workers live and that their nodes' object stores take
+    an object. It replaces methods of `replay_buffer`.
+    """
     wait, select = replay_buffer._wait_for_next_poll, replay_buffer._select_prompt_uids
     probes: list[Any] = []
 

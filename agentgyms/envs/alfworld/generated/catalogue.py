@@ -8,7 +8,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Furniture:
-    """A type of receptacle, such as `CounterTop`; `holds` are sorts of things, see `Thing.sort`."""
+    """A type of receptacle, such as `CounterTop`; `holds` are sorts of things, see `Thing.sort`.
+
+    `SinkBasin` cleans, `Microwave` heats, `Fridge` cools. `word` is `in` or `on`, for sentences.
+    """
 
     name: str
     openable: bool
@@ -18,7 +21,11 @@ class Furniture:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A type of object, such as `ButterKnife`; `sort` decides where it goes; bread is a `mass`."""
+    """A type of object, such as `ButterKnife`; its sort decides where it goes.
+
+    Traits are some of `cleanable`, `heatable`, `coolable`, `sliceable`, `vessel`, `lamp`. `mass` is
+    whether English does not count it: some bread, not a bread.
+    """
 
     name: str
     sort: str

@@ -23,7 +23,11 @@ _SHARED_PLACE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class FloorPlan:
-    """One room, `number` unique for its size; `furniture` is sorted, `places` has its locations."""
+    """One room; its number is unique among the plans of one size.
+
+    `furniture` has the types of its receptacles, sorted, with repetitions, and `places` the
+    location number of each.
+    """
 
     number: int
     room: Room
@@ -33,7 +37,10 @@ class FloorPlan:
 
 @lru_cache(maxsize=4)
 def floor_plans(size: str, *, seen: bool) -> tuple[FloorPlan, ...]:
-    """Return the training rooms' plans, or the others'; no two of a kind have equal furniture."""
+    """Return the plans of the training rooms, or of the other rooms, which share no plan with them.
+
+    No two plans of a kind have the same furniture.
+    """
     plans = []
     for first, room in enumerate(ROOMS):
         for i, furniture in enumerate(_furnishings(size, room)):

@@ -54,9 +54,10 @@ _GOALS: Final = {
 def write_games(
     split: str, folder: Path, *, rooms: str = "small", task_ids: Iterable[str] | None = None
 ) -> list[Path]:
-    """Write tasks to `folder/<split>/<task>/<trial>/`, and return the game files.
+    """Write generated tasks to `folder/<split>/<task>/<trial>/`, and return the game files.
 
-    `sample` goes to `train`, as ALFWorld has none. Files are replaced. None takes all tasks.
+    The folders are ALFWorld's, which has none for `sample`: those tasks, all from train, go to
+    `train`. Existing files are replaced. `task_ids` are some of the split's tasks; None takes all.
     """
     check_split(split, tuple(generator.COUNTS), "the generator")
     if task_ids is None:

@@ -3,7 +3,8 @@
 It needs nothing but the standard library, alfworld and textworld. One JSON object per line comes in
 and one goes out: `{"load": {...}}` with the content of a game file, then `{"step": "look"}` any
 number of times. Each answer holds `observation`, `admissible` and `won`, or `error`. The first line
-out has the folder of the temporary files, left behind if killed. The end of the input ends it.
+out says that the engine is ready, and names the folder of its temporary files, which is left behind
+if the process is killed. The end of the input ends the process.
 """
 
 from __future__ import annotations

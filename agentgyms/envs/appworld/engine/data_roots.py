@@ -1,4 +1,8 @@
-"""Divides a data root: `world` has no ground truth; `truth` has it, and links to the rest."""
+"""Divides a data root of the real engine into a part without and a part with ground truth.
+
+Engine workers read `world`, a root without ground truth. Evaluators read `truth`, which has the
+ground truth and links to `world` for everything else.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ generated.build(sys.argv[2])
 def find(source: Source, path: str | os.PathLike[str] | None, python: str) -> Roots:
     """Return the roots of a source; generated data is built at its first use.
 
-    `path` is a folder with AppWorld's data, or one that `divide` made; None means the default.
+    `path` is a folder with AppWorld's data, or one that `divide` made; by default the generated
+    data below the data home, or the data set "appworld".
     """
     if path is not None:
         return _divided_folder(Path(path).absolute(), os.getpid())

@@ -14,7 +14,11 @@ from agentgyms.envs.appworld.mini.records import ACCOUNTS, Account, Profile, Rec
 
 
 class Tokens:
-    """A world's tokens: a function of account and salt, so that logging in changes nothing."""
+    """The tokens of one world.
+
+    A token is a function of the account's app, email and password and of the salt, which makes
+    tokens differ between worlds. Tokens are not state: logging in changes nothing in a world.
+    """
 
     def __init__(self, salt: str) -> None:
         self._key = blake2b(salt.encode(), digest_size=32).digest()
@@ -183,7 +187,10 @@ class App:
             self._add_login(accounts)
 
     def api(self, description: str, *parameters: Parameter, returns: Plain) -> Callable[[F], F]:
-        """Return a decorator that adds an API, with a token parameter; `returns` is an example."""
+        """Return a decorator that makes a function an API of this app, under the function's name.
+
+        The token is added to the parameters. `returns` is an example of a returned value.
+        """
 
         def declare(run: F) -> F:
             named = parameters if self.accounts is None else (TOKEN, *parameters)

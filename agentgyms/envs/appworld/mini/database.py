@@ -20,7 +20,8 @@ _VALUES: Final = {kind.TABLE: attrgetter(*kind.FIELDS) for kind in KINDS}
 class Database:
     """One table of records for each kind, sorted by id.
 
-    A new id is one above the greatest of its table: the records alone are the state.
+    A new record's id is one above the greatest current id of its table. So the state consists of
+    the records alone, and equal digests imply equal behaviour.
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:

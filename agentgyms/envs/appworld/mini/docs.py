@@ -49,7 +49,8 @@ class Documentation:
     def search(self, query: str) -> list[tuple[str, str]]:
         """Return the app and API names that a query finds, those with most of its words first.
 
-        Names count most, then the description, then names of parameters and returned fields.
+        Words match in any case, in the singular or the plural. Names of the app and the API count
+        most, then the description, then names of parameters and of returned fields.
         """
         words = _split(query) - _FILLERS
         if not words:

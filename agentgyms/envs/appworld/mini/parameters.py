@@ -22,7 +22,10 @@ class InvalidValue(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(ABC):
-    """One parameter of an API; None is a valid value only if it is the default."""
+    """One parameter of an API.
+
+    Its default is `REQUIRED` if it must be given. None is a valid value only if it is the default.
+    """
 
     name: str
     description: str

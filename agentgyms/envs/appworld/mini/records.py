@@ -1,7 +1,8 @@
 """The records of the apps of MiniAppWorld: one frozen class for each table.
 
-Times are text in ISO 8601 without a time zone (`2024-05-18T12:00:00`), days are `2024-05-18`, money
-is in cents. The first field of a record is its id, unique in its table and at least 1.
+Records are immutable, so that worlds can share them. Times are text in ISO 8601 without a time zone
+(`2024-05-18T12:00:00`), days are `2024-05-18`, and money is an integer number of cents. The first
+field of a record is its id, which is unique in its table and at least 1.
 """
 
 from __future__ import annotations

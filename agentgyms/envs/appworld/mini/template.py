@@ -51,7 +51,11 @@ class Draw:
         self._items_of_split = _ITEMS_OF_SPLIT[split]
 
     def choose(self, what: str, items: Sequence[T]) -> T:
-        """Return one of 3 or more items, another in each task; of 12 or more, splits share none."""
+        """Return one of at least 3 items; the scenario's other tasks get other items.
+
+        If there are 12 items or more, each of train, dev and test_normal has its own items, so that
+        code learned on one split does not solve tasks of another.
+        """
         if len(items) >= _MIN_DIVIDED:
             items = items[self._items_of_split]
         drawn = Chance(self._scenario, what).sample(items, TASKS_PER_SCENARIO)

@@ -65,7 +65,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One requirement, unmet if `holds` raises; `label`: whether it fails without any action."""
+    """One requirement; it is not met if `holds` raises an exception.
+
+    `label` is whether it fails or passes without any action.
+    """
 
     requirement: str
     label: Label
@@ -129,7 +132,8 @@ def _holds(check: Check, outcome: Outcome) -> bool:
 def same_answer(given: Any, expected: Any) -> bool:
     """Return whether two answers are equivalent.
 
-    Numbers count to two decimals, text in any case without outer spaces or quotes, lists unordered.
+    Numbers are compared as text with at most two decimals, so that `3`, `3.0` and "3.00" are equal;
+    text in any case and without spaces or quotes around it; lists in any order.
     """
     return _answer_text(given) == _answer_text(expected)
 

@@ -33,7 +33,9 @@ class NoCode(ValueError):
 def extract_code(action: str) -> str:
     """Return the code of an action, stripped and dedented; raise `NoCode` if it has none.
 
-    The first block counts, closed or not: a fence (`python`, `py`, no name) or `<code>` tags.
+    A fenced block (```` ```python ````, ```` ```py ```` or no name) or `<code>` tags around the
+    code are removed. The first of several blocks counts, as in AppWorld's agent: the model
+    wrote the others without seeing an output. A block that is not closed ends with the action.
     """
     if len(action) > MAX_ACTION:
         raise NoCode(f"the action is longer than {MAX_ACTION} characters")

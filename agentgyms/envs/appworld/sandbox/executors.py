@@ -1,4 +1,8 @@
-"""Executors: confined processes that run an episode's code, which has API calls alone."""
+"""Executors: confined processes that run the code of an episode.
+
+Code can act on the world by API calls alone, whatever it does to its own process: the world, its
+records and its tests are in other processes.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +59,11 @@ class ConfinementWarning(RuntimeWarning):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A turn's result; addresses in `output` are masked, its middle cut above 65,536 characters."""
+    """The result of a turn's code.
+
+    `output` is that of AppWorld's `execute`, but addresses of objects are masked, and the middle
+    of more than 65,536 characters is cut out.
+    """
 
     output: str
     num_characters: int  # of the output before the cut
@@ -101,9 +109,13 @@ class Executor:
     def run(self, code: str, call: Call, *, timeout_s: float, max_calls: int) -> Execution:
         """Run code after the code of the turns before.
 
-        `timeout_s` includes API calls; a call that is running `GRACE_S` after it is the last one.
-        Calls beyond `max_calls` raise in the code. Raises `WorkerDied` if the process ended or was
-        killed. After a `WorkerLost`, raised by `call`, the executor cannot be used.
+        `timeout_s` includes the time of the code's API calls; a call that is running `GRACE_S`
+        after it is the last one. Calls beyond `max_calls` raise an exception in the code.
+
+        Raises:
+            WorkerDied: The process ended, or was killed `GRACE_S` after the time limit or because
+                it violated the protocol.
+            WorkerLost: Raised by `call`; the executor cannot be used afterwards.
         """
         if self._worker.alive and not self._worker.idle:
             raise self._worker.protocol_error("sent a message between two turns")

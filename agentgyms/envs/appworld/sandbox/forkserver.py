@@ -3,7 +3,8 @@
     this process ── control ──> fork server ──> child
           └────────── connection ────────────────┘
 
-A child, used once, shares the server's modules, copy on write. Linux and macOS.
+A child is never reused, so each episode has a fresh process; the modules that the server has loaded
+are shared with its children, copy on write. Linux and macOS; Windows has no fork.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _STDERR_TAIL_BYTES: Final = 2000
 class ForkServer:
     """A server process that forks children of one role; thread-safe.
 
-    A fork of this process (`multiprocessing`) starts another server, and does not touch this one.
+    After a fork of this process itself (`multiprocessing`), the new process starts another server
+    on first use, and does not touch this one.
     """
 
     def __init__(
@@ -53,8 +55,9 @@ class ForkServer:
     ) -> None:
         """Store the arguments; the server starts at the first use.
 
-        `command` is from `role_command`, `environment` is complete. After `forks` children another
-        process replaces it: this bounds its leaks. `kind` names its children in counts of workers.
+        `command` is from `role_command`, `environment` has all variables. It is ready within
+        `start_limit_s`. After `forks` children (1 or more) another server process replaces it: this
+        bounds its leaks. `kind` names its children in the counts of `agentgyms.processes.workers`.
         """
         self._command = list(command)
         self._environment = dict(environment)
@@ -70,7 +73,7 @@ class ForkServer:
         self._retired: list[_Process] = []
 
     def warm(self) -> None:
-        """Start the server, and wait until it is ready; `EnvUnavailable` if there is no fork."""
+        """Start the server and wait for it; raise `EnvUnavailable` if this system cannot fork."""
         with self._lock:
             self._server()
 

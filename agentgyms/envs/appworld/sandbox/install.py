@@ -1,6 +1,8 @@
-"""Installs and finds the real engine, in its own virtual environment (it pins pydantic 1).
+"""Installs and finds the real engine, which has a separate virtual environment.
 
-Files that `appworld install` unpacks must not be published in plain text: unpack where used.
+AppWorld pins pydantic 1 and other packages, so no interpreter has both it and this package. The
+files that `appworld install` unpacks must not be published in plain text: they are unpacked where
+they are used.
 """
 
 from __future__ import annotations
@@ -58,7 +60,11 @@ def interpreter(environment: Path) -> Path:
 
 
 def python() -> str:
-    """Return the interpreter that has AppWorld; raise `DependencyNotInstalled` if there is none."""
+    """Return the interpreter that has AppWorld.
+
+    Raises `DependencyNotInstalled` if there is none, or its AppWorld has another version or is
+    not unpacked.
+    """
     from_environment = os.environ.get(PYTHON_VARIABLE)
     if not from_environment and not interpreter(folder()).exists():
         raise DependencyNotInstalled(f"engine='appworld' needs AppWorld {VERSION}: {_ADVICE}")
@@ -69,7 +75,7 @@ def python() -> str:
 
 @functools.lru_cache(maxsize=8)
 def check(executable: str) -> None:
-    """Check, once, that a Python has the right AppWorld; raise `DependencyNotInstalled`."""
+    """Check, once a process, that a Python has AppWorld; raise `DependencyNotInstalled` if not."""
     found = _probe(executable)
     if found == "missing":
         raise DependencyNotInstalled(f"{executable} has no appworld: {_ADVICE}")
@@ -104,9 +110,11 @@ def _probe(executable: str) -> str:
 
 
 def install(target: Path | None = None, base: str | None = None) -> Path:
-    """Make a virtual environment with AppWorld from `base`, or complete it; return its interpreter.
+    """Make a virtual environment with AppWorld at `target`, and return its interpreter.
 
-    Raises `BadOption` below Python 3.11, `EnvUnavailable` if a step fails or another installs here.
+    An interrupted installation is completed. `base` is the interpreter to make it from. Raises
+    `BadOption` if that is not Python 3.11 or later, and `EnvUnavailable` if a step failed, or
+    another process is installing here.
     """
     target = (target or folder()).absolute()
     base = base or sys.executable

@@ -21,7 +21,10 @@ _END_WAIT_S: Final = 1.0
 
 
 class WorkerDied(WorkerLost):
-    """A child ended, timed out or broke the protocol; `signal` is None if this class killed it."""
+    """A child process ended, timed out, or violated the protocol.
+
+    `signal` is None if this class killed it; `exit_code` is None if it did not exit by itself.
+    """
 
     def __init__(
         self,
@@ -52,8 +55,9 @@ class Worker:
     ) -> None:
         """Store the parts.
 
-        `ended` waits so many seconds for the child's end, or kills it; it counts the end, and
-        returns the wait status, None if killed. `signalled` takes `pause` and `resume`.
+        `ended` waits up to so many seconds for the child to end, kills it if it does not, counts
+        the end, and returns the wait status, None if it was killed. `signalled` stops the child
+        (`pause`) or continues it (`resume`).
         """
         self.pid = pid
         self._socket = end
@@ -95,7 +99,11 @@ class Worker:
             raise self._ended_error() from None
 
     def receive(self, limit_s: float) -> dict[str, Any]:
-        """Return the next object; otherwise kill the child and raise `WorkerDied`."""
+        """Return the next object from the child.
+
+        Raises `WorkerDied` if the child has ended, timed out, or sent anything but an object; it is
+        killed.
+        """
         deadline = time.monotonic() + limit_s
         if limit_s <= 0:  # else a child that sends without end would never time out
             raise self._timed_out()

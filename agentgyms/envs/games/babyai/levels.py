@@ -1,4 +1,8 @@
-"""BabyAI's levels by seed, as `minigrid` 3.2.0 draws them (`envs/babyai`, `core/roomgrid.py`)."""
+"""BabyAI's levels by their seeds: rooms and missions, drawn as the package `minigrid` 3.2.0 does.
+
+Source: `minigrid/envs/babyai` and `minigrid/core/roomgrid.py`. The numbers come from one generator,
+so the order of the draws is part of a level.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,12 @@ class _Rejected(Exception):
 
 
 class Level(NamedTuple):
-    """A level; `size` includes walls, `walks` decide the step limit, `others` are more things."""
+    """A level of BabyAI.
+
+    `draw` draws a room and its mission. `size` is the number of cells along a room's side, walls
+    included. `walks` are the walks that the mission takes; they decide the limit of steps. `others`
+    is the number of further things.
+    """
 
     draw: Callable[[_Room], Scene]
     size: int = 8

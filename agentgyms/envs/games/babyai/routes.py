@@ -1,4 +1,7 @@
-"""The fewest actions that complete a mission while things that it does not name stay in place."""
+"""The fewest actions that complete a mission while things that it does not name stay in place.
+
+A thing that is carried but not wanted is put down first. Closed doors on the way are opened.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,10 @@ def _pose(state: State) -> Pose:
 
 
 def about(scene: Scene, state: State) -> int:
-    """Return `left` in one search: what is put down first counts one action, maybe too few."""
+    """Return the actions that are left as `left` does, but with one for what is put down first.
+
+    That may be one or more too few; it needs one search instead of one for each free cell.
+    """
     unwanted = _unwanted(scene, state.places)
     if state.done or unwanted < 0:
         return left(scene, state)

@@ -20,7 +20,11 @@ _HALF: Final = SIZE // 2
 
 
 def seen(scene: Scene, state: State) -> dict[tuple[int, int], int]:
-    """Return the visible cells, opaque ones too, by steps right and ahead; -1 is off the grid."""
+    """Return the visible cells by steps to the right and ahead; -1 is a cell off the grid.
+
+    Light goes from the agent on, row by row, to both sides and ahead, and stops at walls and
+    closed doors, which are visible themselves.
+    """
     size = len(scene.rows[0]), len(scene.rows)
     opaque = _ends(scene) | closed(scene, state.opened)
     found, lit = {}, 1 << _HALF
@@ -33,7 +37,10 @@ def seen(scene: Scene, state: State) -> dict[tuple[int, int], int]:
 
 @lru_cache(maxsize=1 << 14)
 def _lit(lit: int, clear: int) -> tuple[int, int]:
-    """Return the lit places of a row, and of the next one, as bits; light passes `clear` ones."""
+    """Return the lit places of a row, and those of the next row, as bits from left to right.
+
+    `lit` are the places that the row before lights, `clear` those that light passes.
+    """
     after = 0
     for places, step in ((range(SIZE - 1), 1), (range(SIZE - 1, 0, -1), -1)):
         for place in places:

@@ -16,12 +16,19 @@ GONE: Final = -2
 
 
 class Scene(NamedTuple):
-    """What a level begins with, and its mission.
+    """A level's first state, and its mission.
 
-    `rows` has walls as `#`; `start` is column, row and direction; `things` are keys, balls and
-    boxes as kind, color and cell; `doors` are colors and cells, all closed, none locked. `targets`
-    and `beside` number the things (doors, for `open`) that `verb` is for, and those to put one next
-    to. `steps` is MiniGrid's limit.
+    Attributes:
+        level: The level's name.
+        rows: The walls, as `#`, row by row.
+        start: Column, row and direction of the agent.
+        things: Kind, color and cell of each key, ball and box.
+        doors: Color and cell of each door; all are closed and none is locked.
+        verb: `go to`, `pick up`, `put` or `open`.
+        targets: The numbers of the things (doors, for `open`) that the mission means.
+        beside: The numbers of the things next to which to put one of the targets.
+        mission: The mission in words.
+        steps: The steps after which MiniGrid ends the episode.
     """
 
     level: str
@@ -37,7 +44,11 @@ class Scene(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where everything is: things in cells, `CARRIED` or `GONE`; doors open (1) or closed (0)."""
+    """Where everything is.
+
+    `facing` is a number of `STEPS`. `places` has the cell of each thing, or `CARRIED` or `GONE`.
+    `opened` tells of each door whether it is open, `done` whether the mission is completed: 0 or 1.
+    """
 
     column: int
     row: int

@@ -22,7 +22,11 @@ _TOO_MANY: Final = re.compile(f"[0-9]{{{MOST_DIGITS + 1}}}")
 
 
 class Recipe(NamedTuple):
-    """What makes `amount` of an item: amounts of items, or of any item of a `Book.groups` group."""
+    """A recipe: what makes an item.
+
+    `amount` is the number that one command makes. `inputs` are names of items and groups, with
+    amounts. A group's name is in `Book.groups`; any of its items will do.
+    """
 
     item: str
     amount: int
@@ -30,7 +34,11 @@ class Recipe(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a command did; `name` is its canonical form, "" if it failed, `made` what it made."""
+    """The result of a command.
+
+    `message` is the answer that the agent reads, `inventory` the one afterwards. `name` is the
+    command in its canonical form, "" if it failed. `made` is the crafted item, "" if none was.
+    """
 
     message: str
     inventory: Inventory
@@ -66,10 +74,14 @@ class _Craft(NamedTuple):
 
 
 class Book:
-    """All recipes of a world; those of an item are tried in their order.
+    """All recipes of a world.
 
-    Groups in `group_of` can be inputs; `items` are what there is besides what recipes name;
-    `namespace` is a prefix of items in answers, such as `minecraft:`.
+    Args:
+        recipes: The recipes; those of an item are tried in this order.
+        group_of: The group of each item that is in one; such a group can be an input.
+        groups: The names of all groups.
+        items: Everything that there is, besides what recipes name.
+        namespace: The prefix of items' names in answers, such as `minecraft:`.
     """
 
     def __init__(

@@ -81,7 +81,10 @@ class TextCraftEnv(Game):
     )
 
     def __init__(self, *, source: str = "generated", depth: int = 3, **common: Any) -> None:
-        """Check the arguments; `BadOption`, or `DependencyNotInstalled` without the package."""
+        """Check the arguments; see the class for their meaning.
+
+        Raises `BadOption`, and `DependencyNotInstalled` if the package is missing.
+        """
         super().__init__(**common)
         if source not in _SOURCES:
             raise BadOption(f"source {source!r} is unknown: expected one of {', '.join(_SOURCES)}")

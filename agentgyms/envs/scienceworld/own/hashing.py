@@ -35,7 +35,10 @@ def _byteswap(value: int) -> int:
 
 
 def slot(hashed: int, bits: int, seed_bits: int | None = None) -> int:
-    """Return a hash's first place of 2**bits; a map turns it by its initial `seed_bits`."""
+    """Return the first place of a hash in a mutable table with 2**bits places.
+
+    A set's table turns the hash by its own size, a map's always by the size it began with.
+    """
     mixed = _byteswap(hashed)
     turn = bits if seed_bits is None else seed_bits
     turned = (mixed >> turn | mixed << (32 - turn)) & _WORD

@@ -31,7 +31,10 @@ class JavaRandom:
         return drawn - (1 << 32) if bits == 32 and drawn >= 1 << 31 else drawn
 
     def skip(self, count: int) -> None:
-        """Skip draws of one step each; with some bounds, one in about 10**9 takes more."""
+        """Run on as if as many numbers had been drawn, of which each takes one step.
+
+        A draw below a bound that is no power of two takes more steps, but about once in 10**9.
+        """
         factor, summand = _MULTIPLIER, 0xB
         while count:
             if count & 1:

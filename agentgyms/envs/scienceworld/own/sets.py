@@ -207,7 +207,7 @@ _SMALL = 4
 
 
 class FrozenSet(Generic[U]):
-    """An immutable `Set`: by insertion up to four members; once larger, always a tree of hashes."""
+    """An immutable `Set`: in insertion order up to four members; once larger, a tree of hashes."""
 
     __slots__ = ("_items", "_tree")
 

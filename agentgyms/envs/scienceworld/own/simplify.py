@@ -39,7 +39,10 @@ class SimplifierProcessor:
         return label in self.simplifications
 
     def parse_simplification_str(self, simplification_str: str) -> tuple[bool, str]:
-        """Use a text's labels up to an unknown one; tell whether all are known, and the error."""
+        """Use the labels in a text, divided by commas; tell whether all are known, and the error.
+
+        At an unknown label the engine stops, and keeps the labels before it.
+        """
         self.simplifications.clear()
         if not simplification_str:
             return True, ""

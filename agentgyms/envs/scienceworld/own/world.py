@@ -19,8 +19,14 @@ def no_time(obj: Any) -> tuple[Any, ...]:
 class World:
     """Holds the generator, the counter of objects and whatever else a game has only one of.
 
-    Objects let time pass by `pass_time`, so that they need not know the processes, and note the
-    `turn` in which it has. `search_patterns` are the ways through all places drawn, by their start.
+    Attributes:
+        random: The generator that every part of the game draws from.
+        count: The number of the newest object.
+        pass_time: The function that lets time pass for an object; processes look at objects, so
+            that the objects themselves do not know it.
+        turn: The number of the turn whose time passes, which objects note when it has for them.
+        simplifier: The simplifications of the game, which their own module sets.
+        search_patterns: The ways through all places that solutions have drawn, of each start.
     """
 
     def __init__(self, seed: int = 0, pass_time: PassTime = no_time) -> None:

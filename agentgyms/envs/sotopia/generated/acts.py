@@ -40,7 +40,11 @@ def verb_of(act: Act) -> Verb | None:
 
 
 def commitment(act: Act) -> Commitment | None:
-    """Parse an act's commitment; `accept` and `reject` before a price, or the like, are none."""
+    """Parse the commitment of an act; None unless it is an `action` of at most 200 characters.
+
+    `accept` and `reject` are alone or before `it`, `(the/your) offer` or `(the) deal`; before
+    anything else, such as a price, they are no commitment.
+    """
     found = _VERB.match(act.argument) if act.kind is Kind.ACTION else None
     if not found or len(act.argument) > _LONGEST:
         return None

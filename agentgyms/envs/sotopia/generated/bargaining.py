@@ -24,8 +24,9 @@ _HIGHEST: Final = 200
 class Bargaining(Negotiation[int]):
     """A thing for a price.
 
-    Goal: 10 (limit - price) / (limit - target), rounded half up, cut to [0, 10]; 0 without a deal.
-    Targets and limits are by seat; `listed` is the advertised price.
+    Goal of the buyer: 10 (limit - price) / (limit - target); of the seller:
+    10 (price - limit) / (target - limit); rounded half up, cut to [0, 10], 0 without a deal. At its
+    limit a deal is worth nothing to a seat. `listed` is the advertised price.
     """
 
     item: str
@@ -125,10 +126,11 @@ def _prices() -> tuple[int, ...]:
 
 
 def draw(chance: Chance) -> Bargaining:
-    """Return a game in which the seller's limit is below the buyer's by 30 to 60.
+    """Return a game in which the seller's limit is below the buyer's.
 
-    A target is up to 0.4 of that inside or outside the other seat's limit; a price at that limit is
-    always worth at least 7.
+    The distance between the limits is 30 to 60. A target is up to 0.4 of it inside or outside the
+    other seat's limit. Outside, insisting on it never leads to a deal, but a price at the other
+    seat's limit is always worth at least 7.
     """
     low, room = UNIT * chance.between(6, 20), UNIT * chance.between(6, 12)
     reach = 2 * room // (5 * UNIT)

@@ -16,9 +16,10 @@ _LAST_TURNS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ConcessionStrategy:
-    """A scripted person's time-dependent tactics (Faratin, Sierra and Jennings 1998).
+    """The strategy parameters of a scripted person, drawn with the seed.
 
-    The demand reaches the reservation value after `duration` turns of the person, who leaves after
+    `curve` is one of `CURVES` (Faratin, Sierra and Jennings 1998, time-dependent tactics). The
+    demand reaches the reservation value after `duration` turns of the person, who leaves after
     `max_stalls` turns of the other one without progress.
     """
 
@@ -27,7 +28,11 @@ class ConcessionStrategy:
     max_stalls: int
 
     def concession(self, turn: int) -> Fraction:
-        """Return the fraction conceded from aspiration to reservation in a turn, in [0, 1]."""
+        """Return the fraction conceded from aspiration to reservation in a turn, in [0, 1].
+
+        With x = min(1, turn / duration), the person's turns counted from 0: boulware x², linear x,
+        conceder 1 - (1 - x)².
+        """
         x = min(Fraction(1), Fraction(turn, self.duration))
         if self.curve == "boulware":
             return x * x

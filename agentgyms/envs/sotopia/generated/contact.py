@@ -44,8 +44,9 @@ class Entry:
 class Contact:
     """Two tables of contacts, one for each seat, with one person in both.
 
-    Goal: 10 when each seat's last naming (`act: name ...`) is the common contact, minus 2 for each
-    other contact of its table that the seat has mentioned until then, but at least 1; 0 before.
+    No two contacts have the same company and hobby. Goal: 10 when each seat's last naming
+    (`act: name ...`) is the common contact, minus 2 for each other contact in the seat's table that
+    the seat has mentioned until then, in speech or act, but at least 1; 0 before.
     """
 
     tables: tuple[tuple[Entry, ...], tuple[Entry, ...]]

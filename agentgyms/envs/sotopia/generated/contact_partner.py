@@ -55,7 +55,10 @@ def describe(entry: Entry) -> Act:
 
 
 def count_stalls(game: Contact, dialogue: Dialogue, seat: int) -> int:
-    """Return the other seat's turns since its last new naming, or mention of a company or hobby."""
+    """Return the number of the other seat's turns since its last progress.
+
+    Progress is a new utterance that contains a company or a hobby, or a new naming.
+    """
     seen: set[Act] = set()
     stalls = 0
     for act in acts_of(dialogue, 1 - seat):

@@ -30,7 +30,11 @@ _MAX_POINTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Division(Negotiation[Share]):
-    """Items of three kinds, 10 points in all to each seat; a share below its minimum counts 0."""
+    """Items of three kinds; all items together are worth 10 points to each seat.
+
+    Goal: the points of the seat's share; 0 below its minimum or without a deal. `points` has, for
+    each seat, the points of one item of each kind.
+    """
 
     kinds: tuple[str, ...]
     counts: tuple[int, ...]
@@ -169,7 +173,10 @@ def _valuations(counts: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 
 
 def draw(chance: Chance) -> Division:
-    """Return a game in which each seat can get 7 points, but not by the other's first offer."""
+    """Return a random game in which each seat can get 7 points while the other gets its minimum.
+
+    The first offer of either seat is worth less than 7 points to the other one.
+    """
     kinds = tuple(chance.sample(word_list("division", "kinds"), _NUM_KINDS))
     while True:
         counts = tuple(chance.between(1, _MAX_PER_KIND) for _ in kinds)

@@ -43,7 +43,11 @@ def next_action(
     seed: int,
     kind: str = "best",
 ) -> str:
-    """Return an expert's action text (one of `KINDS`); `BadOption` without a generated game."""
+    """Return the next action, as an action text, of the expert `kind` (one of `KINDS`) at a seat.
+
+    The episode's seed decides the scripted partner's strategy. Raises `BadOption` if the encounter
+    has no generated game.
+    """
     game = encounter.game
     if kind not in KINDS:
         raise BadOption(f"there is no expert {kind!r}: expected one of {', '.join(KINDS)}")

@@ -77,7 +77,8 @@ class Negotiation(ABC, Generic[Outcome]):
     def propose(self, seat: int, demand: Fraction | int, theirs: Outcome | None) -> Outcome:
         """Return a seat's proposal with at least the demanded gain.
 
-        It depends on public numbers, the seat's, and the other seat's last offer, `theirs`.
+        It depends only on public numbers, the seat's numbers, and the other seat's last offer,
+        `theirs`.
         """
 
     @abstractmethod
@@ -128,7 +129,10 @@ class Negotiation(ABC, Generic[Outcome]):
         return min(_FULL, max(0, _rounded(_FULL * self.gain(seat, outcome), self.full_gain(seat))))
 
     def material(self, dialogue: Dialogue, seat: int) -> int:
-        """Return 5 gain / full gain, rounded half up and cut to [-5, 5]; 0 without a deal."""
+        """Return 5 gain / full gain, rounded half up and cut to [-5, 5]; 0 without a deal.
+
+        Below the reservation value the gain counts as its (negative) difference from that value.
+        """
         deal = self.offer_state(dialogue).deal
         if deal is None:
             return 0

@@ -18,9 +18,11 @@ _FIRM: Final = Act(Kind.SPEAK, "My offer stands.")
 def demanded_gain(
     game: Negotiation[Outcome], dialogue: Dialogue, seat: int, strategy: ConcessionStrategy
 ) -> Fraction:
-    """Return aspiration - concession(turns) (aspiration - reservation), a scripted person's demand.
+    """Return the gain that a scripted person demands now.
 
-    `turns` are its own, but at most the other seat's serious offers: talk alone brings nothing.
+    aspiration - concession(turns) (aspiration - reservation), where turns is the number of its own
+    turns so far, but at most that of the other seat's serious offers: talk alone brings no
+    concession.
     """
     aim, least = game.aspiration(seat), min(game.reservation(seat), game.aspiration(seat))
     offers = [gain for gain in _offered_gains(game, dialogue, seat) if gain is not None]
@@ -69,7 +71,10 @@ def count_stalls(game: Negotiation[Outcome], dialogue: Dialogue, seat: int) -> i
 
 
 def _offered_gains(game: Negotiation[Outcome], dialogue: Dialogue, seat: int) -> list[int | None]:
-    """Return a seat's gain by each act of the other; None if not above minus the aspiration."""
+    """Return a seat's gain by each act of the other seat; None if it is no serious offer.
+
+    An offer is serious if the gain is greater than minus the seat's aspiration.
+    """
     gains: list[int | None] = []
     for act in acts_of(dialogue, 1 - seat):
         bound = commitment(act)

@@ -25,15 +25,21 @@ _INSULTS: Final = 2
 
 
 class ScriptedPartner:
-    """Plays a seat of a generated game by rules, from public numbers and its own seat's.
+    """Plays a seat of a generated game by rules, without a model.
 
-    The first rule that applies:
+    Its act is a function of the encounter, the rules, the dialogue and the seed. It uses public
+    numbers and those of its own seat, never the other seat's. The first rule that applies:
 
-    1. After a deal, or when both have named the same contact, it says goodbye, then leaves.
+    1. After a deal, or when both have named the same contact of its own, it says goodbye once and
+       then leaves.
     2. It asks for politeness after the first insult and leaves after the second.
-    3. It accepts an offer with the demanded gain, or names an own contact that the other mentioned.
-    4. It leaves after `max_stalls` turns of the other seat without progress, with a warning before.
-    5. It answers a question, else makes the offer for the demanded gain, or describes a contact.
+    3. It accepts an offer with the demanded gain, or names an own contact that the other seat has
+       mentioned.
+    4. It leaves after `max_stalls` (4 or 5) turns of the other seat without progress, with a
+       warning one turn before.
+    5. It answers a question, or else makes the offer for the demanded gain, or describes a contact.
+
+    The demanded gain falls with the number of serious offers received, not with talk.
     """
 
     identity = IDENTITY

@@ -1,4 +1,8 @@
-"""Finds JSON objects, also in JavaScript or Python notation, in linear time; no text raises."""
+"""Finds JSON objects in model output: fenced, amid prose, or in JavaScript or Python notation.
+
+No text raises, and the time is linear in its length. An object that lacks its last brace gets it;
+one that lacks more is not completed.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ _QUOTE: Final = re.compile(r"""\\(.)|\"""", re.DOTALL)
 
 
 def strip_thoughts(text: str) -> str:
-    """Return an answer without <think> blocks, also one unclosed or opened by a template."""
+    """Return an answer without <think> blocks, also unclosed ones and those a template opened."""
     text = _THOUGHT.sub("", text)
     return _END_OF_THOUGHT.split(text)[-1].strip()
 
@@ -52,7 +56,12 @@ def replace_surrogates(text: str) -> str:
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield a text's JSON objects, but not nested ones; one that must be corrected is the last."""
+    """Yield the JSON objects in a text, in order; nested objects are not yielded separately.
+
+    If an object is not valid JSON, it is corrected and parsed once more: single quotes, trailing
+    commas, comments, Python literals, and numbers such as +3 and 8/10 (as a string). If that fails,
+    quotes inside strings are escaped too. A corrected object is the last one.
+    """
     passed = 0
     for brace in islice(_OPENING_BRACE.finditer(text), _MAX_BRACES):
         start = brace.start()

@@ -37,7 +37,12 @@ class ModelPartner(_Participant):
     def reply(
         self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seat: int, seed: int
     ) -> PartnerReply:
-        """Return the act, malformed if the dialogue is too long; raise as `RetriedRequest`."""
+        """Return the model's next act; equal arguments make equal requests.
+
+        If the dialogue has become too long for the model, the turn is malformed. Raises
+        `ModelUnavailable` (retrying is safe), `BadOption` if the server rejects the request, and
+        `PromptTooLong` for the first prompt.
+        """
         prompt = prompts.agent_prompt(encounter, dialogue, seat)
         name = ("partner", seed, seat, len(dialogue))
         exchange = RetriedRequest(self.client, prompt, prompts.action_schema(), name)

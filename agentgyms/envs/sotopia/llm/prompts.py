@@ -1,7 +1,9 @@
-"""Prompts for an agent's next act and the judge's ratings: `sotopia` 0.1.4's, byte by byte.
+"""Prompts for an agent's next act and for the judge's ratings, in the words of the package.
 
-Differences from `agenerate_action` and `EpisodeLLMEvaluator`: types of action are in the order of
-`Kind`; inserted texts are never searched for placeholders, so that braces in them stay.
+The texts are those of `sotopia` 0.1.4, byte by byte (`agenerate_action` and `EpisodeLLMEvaluator`
+with `SotopiaDimensions`). Differences: types of action are always in the order of `Kind`, where
+the package's order changes between processes; and inserted texts are never searched for
+placeholders, so that braces in utterances stay unchanged.
 """
 
 from __future__ import annotations

@@ -25,10 +25,12 @@ _SHOWN: Final = 40
 
 
 def parse_ratings(text: str, names: Sequence[str]) -> tuple[Rating, Rating] | ParseFailure:
-    """Parse the ratings of seat 0 and seat 1, with these names, in an answer; no text raises.
+    """Parse the ratings of seat 0 and seat 1, with these names, in a judge's answer.
 
-    A dimension is `[reasoning, score]`, `{"reasoning": ..., "score": ...}` or the score alone.
-    Every one must be there, an integer, or `8/10` of 10, within its range.
+    No text raises. A person's ratings are below `agent_1_evaluation` (`agent_2_evaluation`),
+    `agent_1` or the person's name; a dimension's are `[reasoning, score]`, `{"reasoning": ...,
+    "score": ...}` or the score alone. Every dimension of both must be there, an integer within its
+    range; a text such as `8/10` is one if the number after it is the range's greatest.
     """
     failures: list[ParseFailure] = []
     for fields in json_objects(strip_thoughts(text)):

@@ -21,7 +21,8 @@ T = TypeVar("T")
 class RetriedRequest:
     """Sends a prompt to a model, and a retry prompt if the answer cannot be parsed.
 
-    `name`, with the number of the attempt, is the key of the requests' seeds.
+    The retry prompt repeats the answer's JSON schema. `name`, with the number of the attempt, is
+    the key of the requests' seeds.
     """
 
     def __init__(
@@ -33,7 +34,11 @@ class RetriedRequest:
         self._requests: list[tuple[Sequence[Message], int]] = []
 
     def complete(self, parse: Callable[[str], T | ParseFailure]) -> T | ParseFailure:
-        """Return the parsed answer; raise `ModelUnavailable`, `BadOption` or `PromptTooLong`."""
+        """Return the parsed answer; that of the second attempt if the first cannot be parsed.
+
+        Raises `ModelUnavailable` (retrying is safe), `BadOption` if the server rejects the request,
+        and `PromptTooLong`.
+        """
         answer = self._answer([_user(self._prompt)], 0)
         result = parse(answer)
         if not isinstance(result, ParseFailure):

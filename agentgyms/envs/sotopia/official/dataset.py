@@ -19,7 +19,11 @@ NOTICE: Final = (
 
 
 def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:  # noqa: ARG001
-    """Write profiles in one format, return the manifest; raise `DataMissing` or `DataCorrupt`."""
+    """Write the profiles of a folder or archive to a folder, in one format; return the manifest.
+
+    `files` has the accepted formats. Raises `DataMissing` or `DataCorrupt` at a missing or invalid
+    file. There is no progress bar: the import is quick.
+    """
     tables = read_tables(source)
     parts = official(tables, source).parts
     write_tables(tables, target)

@@ -60,9 +60,10 @@ class Official:
     encounters: Mapping[str, Encounter]
 
     def tasks(self, split: str) -> list[Task]:
-        """Return a split's tasks, each combination at both seats; raise `DataMissing` without any.
+        """Return the tasks of a split: each combination at both seats.
 
-        `other` has those in none of `all`, `hard`, `pi`; `sample` has 12, families in turn.
+        `other` has the scenarios that are in none of `all`, `hard` and `pi`; `sample` has 12 of
+        all, from as many families as possible. Raises `DataMissing` if the split has no tasks.
         """
         found = [
             Task(f"{combination}/{seat}", encounter.scenario.source)
@@ -100,7 +101,7 @@ def read(source: Path) -> Official:
 
 
 def official(tables: Mapping[str, Rows], source: Path) -> Official:
-    """Return the encounters in tables by file name; raise `DataCorrupt`, with `source`."""
+    """Return the encounters of tables by file name; raise `DataCorrupt` if a row does not fit."""
     try:
         return Official(_encounters(tables))
     except DataCorrupt as e:
@@ -128,7 +129,7 @@ def _encounters(tables: Mapping[str, Rows]) -> dict[str, Encounter]:
 def _sample_encounters(
     row: RowParser, scenario: Scenario, pairs: Iterable[tuple[str, tuple[Pair, Relationship]]]
 ) -> Iterator[tuple[str, Encounter]]:
-    """Yield encounters as `ConstraintBasedSampler` does, but fixed and without replacement."""
+    """Yield encounters as `ConstraintBasedSampler` does, deterministically, without replacement."""
     ages = row.ages()
     fitting = {
         pair: key

@@ -75,7 +75,11 @@ _ID: Final = re.compile(r"[\w.:-]+")
 
 
 def read_tables(source: Path) -> dict[str, Rows]:
-    """Return each table's rows by file name, sorted by id; raise `DataMissing`, `DataCorrupt`."""
+    """Return the rows of each table by the name of its file, sorted by id.
+
+    The source is a folder with the files at any depth, or an archive. Raises `DataMissing` if a
+    table has no rows, and `DataCorrupt` also if a row has no id, or two rows have the same id.
+    """
     found: dict[str, dict[str, Row]] = {table.file: {} for table in TABLES}
     places: dict[tuple[str, str], str] = {}
     for name, content in sorted(read_files(source, lambda name: name if _tables(name) else None)):

@@ -33,7 +33,11 @@ class Fact(NamedTuple):
 
 
 class Mood(NamedTuple):
-    """Where a conversation is: the open request (their number at the end), stage and facts told."""
+    """The state of a conversation, as far as it decides the future.
+
+    `request` is the index of the open request, their number once all are settled. `told` has, for
+    each request settled or answered so far, whether its fact was told.
+    """
 
     request: int
     stage: str

@@ -19,7 +19,11 @@ class Refused(Exception):
 
 
 class Write(NamedTuple):
-    """A `cancel`, `return` or `exchange`; `choice` is where the refund goes, or the new colour."""
+    """A call that changes the database: `cancel`, `return` or `exchange`.
+
+    `item` is the product's name in the order. `choice` is where a refund goes, or the new colour.
+    Both are "" for `cancel`.
+    """
 
     kind: str
     order: str

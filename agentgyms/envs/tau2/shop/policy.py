@@ -33,9 +33,15 @@ _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a customer wants: `cancel`, `return`, `exchange`, or `question`, the total of an order.
+    """The wish of a customer.
 
-    `agrees` is the answer before a change, `asks_amount` whether its amount is wanted afterwards.
+    Attributes:
+        kind: `cancel`, `return`, `exchange`, or `question`, the total of an order.
+        order: The order's number.
+        item: The product in question; "" if it is the whole order.
+        colour: The colour wished instead; "" if it is no exchange.
+        agrees: Whether the customer says yes when asked before a change.
+        asks_amount: Whether the customer wants to hear the amount when the change is done.
     """
 
     kind: str

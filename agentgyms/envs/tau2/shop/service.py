@@ -180,7 +180,11 @@ _STEPS: Final[dict[str, Callable[[ShopTask, State, Call], tuple[State, str]]]] =
 
 
 def atoms(task: ShopTask, state: State) -> dict[str, bool]:
-    """Return whether `change 1`, `fact 1` ... are done, and `nothing else`: no order is wrong."""
+    """Return what the task needs by name, and whether it is so now.
+
+    The names are `change 1` and so on for changes that must be made, `fact 1` and so on for facts
+    that must be told, and last `nothing else`: no other order was changed.
+    """
     orders, goal, told = state.database["orders"], task.goal_database["orders"], state.mood.told
     writes = [orders[one.order] == goal[one.order] for one in task.writes if one is not None]
     wanted = [i for i, fact in enumerate(task.customer.facts) if fact is not None]

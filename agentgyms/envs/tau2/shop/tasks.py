@@ -26,7 +26,11 @@ _OUTCOMES: Final = ("allowed", "declined", "forbidden", "forbidden")
 
 
 class ShopTask(NamedTuple):
-    """A task; for each request the reason against it ("" if allowed) and the change, if any."""
+    """A task of the shop; a right conversation ends with `goal_database`.
+
+    For each request, `reasons` says why the policy forbids it, "" if it does not, and `writes` has
+    the change that must be made, None if there is none.
+    """
 
     task: Task
     database: Database

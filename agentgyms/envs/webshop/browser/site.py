@@ -1,4 +1,4 @@
-"""The browser environments' web site, a child process (`webshop_site/browser_control.py`)."""
+"""The browser environments' web site, a child process; see `webshop_site/browser_control.py`."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class PageContent(NamedTuple):
 
 
 class PageAction(NamedTuple):
-    """An action on a page: `type` a query, `click` a button, or `send` text that neither can do."""
+    """An action on a page: `type` a query, `click` a button, or `send` a text to the site."""
 
     method: str
     what: str
@@ -104,7 +104,10 @@ class ShopPage:
     def perform(
         self, page_action: PageAction, saved: Mapping[str, Any]
     ) -> tuple[dict[str, Any], PageContent]:
-        """Return the site's reply and the new page; a lost session is restored from `saved`."""
+        """Perform an action on the page, and return the site's reply and the new page.
+
+        If the browser is lost, the session is restored from `saved`.
+        """
         return self._in_tab(lambda: self._perform(page_action), saved)
 
     def screenshot(self, saved: Mapping[str, Any]) -> bytes:

@@ -32,7 +32,12 @@ _REPLACEMENT_CHARACTER: Final = "\ufffd".encode()
 
 
 def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
-    """Write a new catalogue and return its manifest; raise `DataMissing` or `DataCorrupt`."""
+    """Write the catalogue of the official files to a new folder, and return its manifest.
+
+    `source` is a folder or archive with the files, or the file of products. Raises `DataMissing` if
+    a file is missing, and `DataCorrupt` if one is damaged: the message names the file and the byte,
+    or the item and the field.
+    """
     scratch = target / _SCRATCH
     scratch.mkdir(parents=True)
     unpacked = scratch / "source"

@@ -36,7 +36,10 @@ def official_name(name: str) -> str | None:
 
 
 def locate(source: Path, scratch: Path) -> OfficialFiles:
-    """Return the full files, or else the largest, of a folder, an archive or a product file."""
+    """Return the official files in a folder (at any depth), an archive, or a file of products.
+
+    It takes the full catalogue, or else the largest. An archive is unpacked into `scratch` once.
+    """
     if source.is_file() and source.suffix == ".json":
         if not _PRODUCTS.fullmatch(source.name):
             raise DataMissing(f"{source} is not a product file: {_BY_HAND}")

@@ -1,4 +1,4 @@
-"""All products of a shop, their search index, and the goals' arrays; mapped if in a folder."""
+"""All products of a shop, their index and the goals' arrays; memory-mapped if from a folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class ProductRows(Protocol):
 
 
 class Catalogue:
-    """Products by position, asin and search; thread-safe. Equal versions have equal products."""
+    """The products of a shop, by position, by asin, and by search; read-only and thread-safe.
+
+    Equal versions have equal products in equal order. `folder` is None if it is in memory.
+    """
 
     def __init__(
         self,

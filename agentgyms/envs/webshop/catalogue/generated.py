@@ -1,6 +1,7 @@
 """The generated catalogue: 2,400 products of invented brands, the same on every machine.
 
-Products of a fine category differ in attributes, price and options, so it never decides alone.
+Products come in families that share a fine category and differ in attributes, price and options,
+so that the fine category alone does not decide which one satisfies a goal.
 """
 
 from __future__ import annotations

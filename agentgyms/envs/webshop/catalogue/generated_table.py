@@ -17,7 +17,8 @@ WORDING: Final = "generated_wording.toml"
 class Kind:
     """A kind of product, with several product lines, which are the fine categories.
 
-    `path`: the categories above, general first; `mass` lines have no plural; `price` is in dollars.
+    `path` are the categories above them, the most general first; `mass` lines have no plural.
+    `price` is the usual lowest and highest, in dollars.
     """
 
     category: str
@@ -43,7 +44,8 @@ class Style:
 class Wording:
     """All wording of the generated shop.
 
-    `places`: each attribute's form, `adjective`, `with` or `for`; `exclusive`: those it excludes.
+    `places` has each attribute's form in a sentence: `adjective`, `with` or `for`. `exclusive` has,
+    for each attribute, those that a product with it cannot have.
     """
 
     places: Mapping[str, str]

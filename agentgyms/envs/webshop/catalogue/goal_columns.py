@@ -18,7 +18,8 @@ MAX_COMBINATIONS: Final = 1 << 62
 class GoalColumns(NamedTuple):
     """Arrays over N products and the H human instructions that have attributes.
 
-    Row i of `x` is `x_offset[i]` to `x_offset[i + 1]`. Each kind of goal numbers its attributes.
+    `x_offset` delimits the rows of `x`: row i is `x_offset[i]` to `x_offset[i + 1]`. Attributes are
+    numbered in the order in which they first appear, separately for synthetic and human goals.
     """
 
     # The price, or the lowest and the highest, in dollars; NaN without a second [N, 2].

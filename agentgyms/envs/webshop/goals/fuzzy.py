@@ -80,7 +80,11 @@ _SET: Final = frozenset(COLORS)
 
 @lru_cache(maxsize=8192)
 def normalize_color(value: str) -> str:
-    """Return the first of `COLORS` anywhere in the value (`standard` has `tan`), else the value."""
+    """Return the first colour word that the value contains anywhere, or the value itself.
+
+    The first word of `COLORS` counts, not the first in the text: `navy blue` is `blue`. A word
+    inside another counts as well: `standard` is `tan`.
+    """
     return next((color for color in COLORS if color in value), value)
 
 

@@ -75,9 +75,11 @@ def draw_prices(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the price of every product [N], and the bound of every row of goals [R], in dollars.
 
-    A product with two prices in `pricing` [N, 2] (NaN: no second) gets a random one between them.
-    Then each row samples two of the four next multiples of 10 above its price, the larger is the
-    bound; above 970 it is `NO_BOUND`. `seed` is that of `random.Random`, in the original's order.
+    First, products with two prices get a random one between them, in the order of the products.
+    Then each row, in order, samples two of the four next multiples of 10 dollars above the price.
+    The larger one is the bound; above 970 dollars it is `NO_BOUND`. `pricing` [N, 2] has NaN where
+    there is no second price; `position` [R] is the product of each row. `seed` is that of
+    `random.Random`; the original seeds the global generator.
     """
     rng = Random(seed)
     price = np.array(pricing[:, 0])

@@ -34,9 +34,10 @@ _TRAIN, _VALID, _TEST = range(3)
 
 @dataclass(frozen=True, eq=False)
 class GoalTable:
-    """The goals of one kind, numbered row by row, in R rows with one goal or more each.
+    """The goals of one kind, in R rows with one goal or more each.
 
-    A synthetic row is a product, a goal per combination of options; a human row is one instruction.
+    A synthetic row is a product with an instruction and has one goal for every combination of its
+    options; a human row is one instruction of a person. The n goals are numbered row by row.
     """
 
     position: NDArray[np.int32]  # position of the row's product [R]

@@ -52,8 +52,8 @@ def open_extractor(name: str = BUILTIN) -> NounExtractor:
 class BuiltinNouns:
     """Finds nouns by capitals, endings and a small lexicon, the same on every machine.
 
-    A capitalised word is a noun unless it is a function word or ends in -ly or -ed; one in lower
-    case must not be an adjective or end like an adjective or a verb either.
+    A capitalised word is a noun unless it is a function word or ends in -ly or -ed. A word in lower
+    case must not be an adjective, or end like an adjective or a verb, either.
     """
 
     name = f"{BUILTIN}-{VERSION}"

@@ -58,7 +58,11 @@ class Purchase:
 def score_purchase(
     goal: Goal, product: Product, price: float, options: Mapping[str, str], nouns: NounExtractor
 ) -> Purchase:
-    """Return the score of buying `product`; unlike the original, the goal's own has `r_type` 1."""
+    """Return the score of buying `product` for `goal`, which has at least one attribute.
+
+    It differs from the original in one point: the goal's product always has `r_type` 1, whatever
+    nouns its title has. The price in dollars does not depend on the options.
+    """
     num_attributes, num_options = len(goal.attributes), len(goal.goal_options)
     num_parts = num_attributes + num_options + 1
     attributes = _attributes_met(goal, product)

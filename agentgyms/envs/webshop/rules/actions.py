@@ -29,7 +29,10 @@ def collapsed(text: str) -> str:
 
 
 def parse(action: str) -> Action | str:
-    """Return the action, its argument from the first `[` to the last `]`, or why it is invalid."""
+    """Return the action that the text states, or the reason why it is invalid.
+
+    The argument is everything between the first `[` and the last `]`; text after that is ignored.
+    """
     if len(action) > MAX_ACTION:
         return f"the action is longer than {MAX_ACTION} characters"
     opening, end = _OPENING.match(action), action.rfind("]")
@@ -45,7 +48,10 @@ def parse(action: str) -> Action | str:
 
 
 def parse_original(action: str) -> Action | str:
-    """Parse with the original's greedy, case-sensitive pattern `(.+)[(.+)]`: from its last `[`."""
+    """Parse the text as the original does, with the greedy, case-sensitive pattern `(.+)[(.+)]`.
+
+    The argument begins at the last `[` of the first line with a `]` after it.
+    """
     if len(action) > MAX_ACTION:
         return f"the action is longer than {MAX_ACTION} characters"
     line = action.partition("\n")[0]

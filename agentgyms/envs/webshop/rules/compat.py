@@ -45,7 +45,11 @@ def url(state: PageState, session: str) -> str:
 
 
 def clickables(view: View) -> dict[str, Clickable]:
-    """Return the clickable elements by key: buttons, products, options; of equal keys the last."""
+    """Return the clickable elements by key, in the original's order: buttons, products, options.
+
+    If keys are equal, the later element counts, at the position of the first. An empty value is
+    included, though no action can name it.
+    """
     choices: list[Clickable] = []
     links: list[Clickable] = []
     for element in view.elements:
@@ -78,7 +82,10 @@ def failure(keywords: tuple[str, ...]) -> str:
 
 
 def after_click(state: PageState, clicked: Clickable, name: str, session: str) -> PageState:
-    """Return the state after a click; a query such as `search_results` is mistaken for a page."""
+    """Return the state after a click; the key decides before the kind of element.
+
+    The open page is found in the URL, so that a query such as `search_results` is mistaken for it.
+    """
     where = next((page for page in _PAGE_NAMES if page in url(state, session)), "")
     if name == "buy now":
         return state.with_page("done")

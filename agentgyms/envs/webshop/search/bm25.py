@@ -35,7 +35,11 @@ def length_byte(length: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def saturation(
     frequency: npt.NDArray[np.int64], byte: npt.NDArray[np.int64], mean_length: float
 ) -> Floats:
-    """Return tf / (k1 (1 - b + b length / mean length)); `byte` is the code of the length."""
+    """Return tf / (k1 (1 - b + b length / mean length)) of terms in documents.
+
+    `frequency` is tf, `byte` the code of the document's length (`length_byte`), and `mean_length`
+    the mean over the documents that have terms.
+    """
     one = np.float32(1)  # single precision throughout, as Lucene
     length = LENGTHS[byte].astype(np.float32)
     inverse = one / (K1 * ((one - B) + B * length / np.float32(mean_length)))

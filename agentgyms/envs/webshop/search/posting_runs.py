@@ -27,7 +27,8 @@ class Run:
 
     `terms` [V] are sorted by code points, and `count` [V] documents have each. `pair` [C] are the
     distinct pairs of a frequency (`>> 8`) and a length's code (`& 255`). `document` and `code`
-    [postings] are the document of each posting, and its index in `pair`.
+    [postings] are the document of each posting, and its index in `pair`. `path` None keeps them in
+    memory.
     """
 
     def __init__(

@@ -30,7 +30,10 @@ class Term(NamedTuple):
 
 
 class Postings:
-    """An index's postings, by term; thread-safe. `code` is each one's index in `saturation`."""
+    """All postings of an index, term after term; thread-safe.
+
+    `document` ascends within a term, and `code` is the index in `saturation` of each posting.
+    """
 
     def __init__(
         self, document: Array, code: Array, saturation: Floats, *, num_documents: int
@@ -42,7 +45,9 @@ class Postings:
     def score(self, terms: Sequence[Term], k: int) -> tuple[Array, Array]:
         """Return documents, among them the `k` best, and their scores. int32, float64 [M].
 
-        Rare terms come first, the last are scored for candidates (MaxScore: Turtle and Flood 1995).
+        The terms are given the rarest first. Those are scored over all their documents. When the
+        remaining terms cannot bring a new document among the best, they are scored for the
+        candidates alone (MaxScore: Turtle and Flood 1995).
         """
         # This thread's accumulator, all 0; a search that fails does not put it back.
         accumulator: Array | None = self._local.__dict__.pop("accumulator", None)

@@ -53,7 +53,8 @@ def document_text(product: Product) -> str:
 class TextIndex:
     """A read-only inverted index, which threads and processes may share.
 
-    `arrays` are `Merger.columns` and `rank`, of ids [N]; `num_filled` documents have terms.
+    `arrays` are those that `Merger.columns` yields, and `rank`, the rank of each document's id [N].
+    `num_filled` counts the documents that have terms.
     """
 
     def __init__(self, arrays: Mapping[str, Array], *, num_filled: int, num_tokens: int) -> None:

@@ -36,7 +36,8 @@ Write = Callable[[Path, Path], None]
 def folder(source: Path, place: Path, label: str, write: Write) -> Path:
     """Return the folder in `place` of a converted file; `write` makes it if missing or damaged.
 
-    A process waits for another one's conversion. Raises `ConfigError` if it cannot be written.
+    A process that finds another one converting waits for it. Raises `ConfigError` if the cache
+    cannot be written, and the errors of `write`.
     """
     try:
         digest = _known_digest(source, label, place) or digest_file(source)

@@ -29,9 +29,11 @@ _READ_SCALING: Final = ("gpt-oss",)
 
 
 def convert(source: Path, folder: Path) -> None:
-    """Write the model of a GGUF file, tokenizer, template and training included, to a folder.
+    """Write the model of a GGUF file, with its tokenizer and chat template, to a folder.
 
-    Raises `ConfigError` without the package gguf, or for a file that transformers cannot read.
+    If the file says how the model was trained, the folder does, too. Raises `ConfigError` if the
+    package gguf is missing, the file is none or damaged, or transformers cannot read its
+    architecture, quantisation or tokenizer.
     """
     need_gguf()
     trained = _check(source)
@@ -64,7 +66,7 @@ def convert(source: Path, folder: Path) -> None:
 
 
 def _check(source: Path) -> str:
-    """Refuse a file that would be read wrongly; return what it says of its training."""
+    """Refuse a file that would be read wrongly; return its record of training, "" if none."""
     import gguf
 
     try:

@@ -85,8 +85,8 @@ class Original:
     ) -> None:
         """Write the trained model of a folder, adapters merged, to the GGUF file `target`.
 
-        `tokenizer` is transformers', with the chat template to write. `precision`, `"float32"` or
-        `"bfloat16"`, is that of matrices. `about` has texts of header fields such as
+        `tokenizer` is transformers', with the chat template to write. Matrices have the `precision`
+        `"float32"` or `"bfloat16"`, vectors are float32. `about` has texts of header fields such as
         `general.name`. Raises `ConfigError` if the folder's model is another one, `OSError` if the
         file cannot be written.
         """

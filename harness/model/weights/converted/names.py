@@ -23,7 +23,10 @@ _OF_CACHE: Final = re.compile(rf"({'|'.join(PACKAGES)})-[0-9a-f]{{12}}")
 
 
 def is_converted(name: str) -> bool:
-    """Return whether a name is a package's model or a GGUF file, even a missing one; no folder."""
+    """Return whether a name is that of a package's model or of a GGUF file; a folder comes first.
+
+    A GGUF file may be missing.
+    """
     is_source = name in PACKAGES or Path(name).suffix.lower() == GGUF
     return is_source and not Path(name).is_dir()
 
@@ -44,9 +47,10 @@ def folder_of(name: str, setting: str = "policy.model") -> str:
     """Return the folder of a package's model or of a GGUF file, or the name itself.
 
     The first call converts the file into a folder of the cache, which takes a minute for 135
-    million weights; later ones compare digests. A local folder of the same name comes first. Raises
-    `ConfigError`, which names `setting`, if the source is missing, cannot be converted, or not be
-    written.
+    million weights; two processes at once convert it once. Later calls compare digests. A local
+    folder of the same name comes first. `setting` is the key that names it, for errors. Raises
+    `ConfigError` if the package or the file is missing, the file cannot be converted, or the cache
+    cannot be written.
     """
     if not is_converted(name):
         return name

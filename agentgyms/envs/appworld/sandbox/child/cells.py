@@ -47,9 +47,10 @@ class Cells:
         self._names["apis"] = apis
 
     def run(self, code: str) -> dict[str, object]:
-        """Run a cell and return its `output`, as of the engine's `execute`.
+        """Run a cell and return its `output`, as the engine's `execute` does.
 
-        Also `num_characters`, the uncut length; the values of `failures.summary`; and `timed_out`.
+        Beside it stand `num_characters`, its length before the middle of a long one was cut out;
+        `error_kind`, `error` and `status` as in `failures.summary`; and `timed_out`.
         """
         code = code.strip()
         try:

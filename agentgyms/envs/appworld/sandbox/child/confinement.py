@@ -1,6 +1,7 @@
 """The sandbox of executors: Landlock, seccomp, limits and dropped privileges.
 
-It is applied in each child before any code of an agent; what the system lacks is left out.
+It is applied in each child before any code of an agent runs, as root or as another user, in a
+container or not; if the system lacks a part, the other parts still apply.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def prepare() -> None:
 def confine(connection: int, *, memory_mb: int) -> dict[str, Any]:
     """Confine this process permanently, and return the parts in force.
 
-    Above 2, only the descriptor `connection` stays open; `memory_mb` may be mapped in addition.
-    Returns `landlock`, its version or 0; `seccomp`; `memory`, if it is limited; `missing` parts.
+    `connection` is the only file descriptor above 2 that stays open; `memory_mb` may be mapped in
+    addition to the current amount. The result has `landlock`, the version of its interface or 0;
+    `seccomp`; `memory`, whether it is limited; `missing`, the parts that this system lacks.
     """
     os.nice(_NICENESS)
     with suppress(OSError):  # if memory runs out, the kernel ends agents' code first

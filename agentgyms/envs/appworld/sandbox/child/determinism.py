@@ -1,8 +1,12 @@
 """Makes a run of code repeat: a frozen clock, and random numbers that the task seeds.
 
-Another process may run the code again, which must lead to the same records. Methods of the
-built-in types are replaced, not the types, so that `type(x).now()` is frozen too. The kind
-`appworld` also starts freezegun, as AppWorld does, whose types code sees there.
+If a process is lost, another one runs the earlier code again, which must lead to the same records.
+So the clock stands at the date and time of the task, under every name that leads to it. `uuid`,
+`secrets`, `os.urandom` and `random` without a seed use a generator of this module.
+
+The methods of the built-in types are replaced, not the types: `datetime.datetime.min.now()` and
+`type(x).now()` lead to them too. The kind `appworld` also starts freezegun, as AppWorld does, whose
+types code sees there.
 """
 
 from __future__ import annotations

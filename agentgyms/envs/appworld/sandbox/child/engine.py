@@ -1,6 +1,7 @@
 """Role `engine`: one world of the real AppWorld for one episode, on a root without ground truth.
 
-It builds the objects of `AppWorld` without the shell that runs an agent's code: none runs here.
+It builds the same objects as `AppWorld`, without the shell that runs an agent's code: no agent code
+runs here. The agent supplies the names and arguments of API calls alone.
 """
 
 from __future__ import annotations

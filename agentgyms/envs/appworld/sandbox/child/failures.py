@@ -1,7 +1,8 @@
 """The text of an exception, as AppWorld's engine shows it to an agent.
 
-Only frames of agents' code are shown, as `<python-input>`, from the first one on. Unlike the
-engine's, it keeps every line of messages, groups with members, and causes never raised.
+Only frames of the agent's own code are shown, all under the name `<python-input>`, and what lies
+before them is dropped, as the engine does. Unlike the engine's, a text keeps every line of messages
+and notes, exception groups with their members, and causes that were never raised.
 """
 
 from __future__ import annotations

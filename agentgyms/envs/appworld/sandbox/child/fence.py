@@ -21,7 +21,7 @@ _ruleset: int | None = None
 
 
 def prepare(root: str, *, saves: bool) -> None:
-    """Make, once, the children's ruleset for a root; if `saves`, they may write experiments."""
+    """Make the ruleset of files below a root, once for all children; if `saves`, they may write."""
     global _ruleset
     packages = [entry for entry in sys.path if entry]  # a .pth file may add other folders
     folders = {sys.prefix, sys.base_prefix, *packages, *_SYSTEM}

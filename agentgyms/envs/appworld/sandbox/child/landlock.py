@@ -1,7 +1,8 @@
 """Landlock: restricts, in the kernel, the files that a process may open (Linux 5.13 and later).
 
-An executor may read only the interpreter's, shared and importable libraries; it cannot write
-files, use TCP (Linux 6.7) or signal processes outside (Linux 6.12).
+An executor may read the interpreter's library and the shared libraries that it loads, nothing
+else: no home, no /proc, no /etc, no installed packages but those that code may import. It cannot
+write files, use TCP (Linux 6.7) or signal processes outside (Linux 6.12).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def version() -> int:
 
 
 def ruleset(rules: Rules) -> int | None:
-    """Return a ruleset's descriptor, None without Landlock; paths not in `rules` are denied."""
+    """Return a ruleset's descriptor, None without Landlock; it denies all paths not in `rules`."""
     abi = version()
     if abi < 1:
         return None
@@ -68,7 +69,10 @@ def ruleset(rules: Rules) -> int | None:
 
 
 def restrict(descriptor: int | None) -> int:
-    """Apply a ruleset permanently (needs `no_new_privs`), close it, and return its version or 0."""
+    """Apply a ruleset to this thread and those it starts, permanently; close its descriptor.
+
+    Needs `no_new_privs`. Returns the interface's version, 0 if no ruleset is in force.
+    """
     if descriptor is None:
         return 0
     failed = _syscall(_RESTRICT_SELF, descriptor, 0)

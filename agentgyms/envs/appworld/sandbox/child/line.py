@@ -81,7 +81,7 @@ class Connection:
         return message
 
     def interrupt(self, exception: BaseException) -> None:
-        """Raise an exception, but not inside a message; for signal handlers (main thread)."""
+        """Raise an exception, but not while a message is read or written; for signal handlers."""
         if self._busy != threading.get_ident():
             raise exception
         self._pending = exception

@@ -1,4 +1,8 @@
-"""`apis.<app>.<api>(...)` over the connection; code sees the engine's names and exceptions."""
+"""`apis.<app>.<api>(...)`: functions that send API calls over the connection.
+
+They have the engine's names, and raise its exceptions for unknown names, because code sees them in
+tracebacks and in printed values.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +93,7 @@ class Caller:
             self._turn = 0
 
     def call(self, app: str, api: str, arguments: dict[str, Any]) -> Any:
-        """Return or raise what an API does; raise `TypeError` if an argument cannot be JSON."""
+        """Return an API's result or raise its error; `TypeError` if an argument cannot be JSON."""
         with self._lock:
             if not self._turn:
                 raise Exception("APIs can only be called while the code of a turn runs.")

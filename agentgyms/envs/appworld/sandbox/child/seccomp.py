@@ -1,8 +1,10 @@
 """A seccomp filter of system calls, which complements Landlock or replaces it.
 
-It allows what Python needs to compute and to use its connection; all else is refused: processes,
-threads, programs, sockets, writing to files. A process also must not end itself by SIGKILL, which
-the parent treats as a loss from outside, nor change its own limits.
+It allows what Python needs to compute and to talk over the connection that it has; all other calls
+are refused, so a call that the kernel gets tomorrow is too. There are no new processes, threads and
+programs, no sockets, no access to other processes, no writing to files and few questions about
+them. A process also must not end itself by SIGKILL, which the parent treats as a loss from outside,
+nor change its own limits.
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ class _Program(ctypes.Structure):
 def restrict(*, opens: bool) -> bool:
     """Apply the filter to this single-threaded process, permanently; needs `no_new_privs`.
 
-    Returns whether it is in force: on Linux, x86_64 or aarch64. If `opens`, files may be read.
+    If `opens`, files may be opened for reading. Returns whether the filter is in force, which
+    needs Linux on x86_64 or aarch64.
     """
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _AUDIT_ARCH:

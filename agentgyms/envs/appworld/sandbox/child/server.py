@@ -1,6 +1,8 @@
 """The fork server: loads the modules of a role once, and forks a child for each episode.
 
-It has one thread and no agent's code; it alone knows if a process id is still that child's.
+It has one thread and never runs an agent's code. As the parent of its children it alone knows how
+one ended and whether a process id is still that child's, so it stops, continues and kills children
+on request.
 """
 
 from __future__ import annotations
@@ -155,7 +157,9 @@ def serve(role: Role, connection: Connection, options: dict[str, Any]) -> None:
 def serve_forks(control: int, role: Role, options: dict[str, Any]) -> NoReturn:
     """Load a role, then handle the requests on the control socket until it closes.
 
-    Requests are JSON: `do` is `fork` (with the child's socket), `look`, `pause`, `resume` or `end`.
+    `control` is the descriptor of a stream socket. A request is a JSON object: `do` is `fork`
+    (with the child's end of its connection), `look`, `pause`, `resume` or `end`; `child` is a
+    number.
     """
     role.warm(options)
     gc.collect()

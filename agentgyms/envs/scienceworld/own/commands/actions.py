@@ -18,7 +18,11 @@ UNKNOWN_CATCH: Final = "<unknown catch>"
 
 
 class Action:
-    """A deed of the agent; goals about the past look for its class by the engine's name."""
+    """Something that the agent does.
+
+    Classes have the engine's names, which goals about past actions look for. A turn of the world
+    follows if `TAKES_TIME`.
+    """
 
     __slots__ = ("assignments", "name")
 

@@ -21,8 +21,8 @@ Pattern = tuple[tuple[str, ...] | str, ...]
 class Command(NamedTuple):
     """One kind of command; the engine orders them by the hash of `name`.
 
-    It needs the simplification `only`, and `never` takes it away. If `everywhere`, it may name
-    things in any place. `moves_to` is where it moves things, if it names no place.
+    It needs the simplification `only`; the simplification `never` takes it away. If `everywhere`,
+    it may name things in any place. `moves_to` is where it moves things, if it names no place.
     """
 
     name: str

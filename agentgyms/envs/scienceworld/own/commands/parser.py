@@ -42,7 +42,10 @@ class InputMatch(NamedTuple):
 
 
 class InputParser:
-    """Finds the action that an input means; `ambiguous` has its meanings, if several."""
+    """Finds the action that an input means.
+
+    `ambiguous` has the meanings of the last input, if it has several; else it is None.
+    """
 
     __slots__ = ("_commands", "ambiguous")
 
@@ -106,7 +109,10 @@ class _Heard:
         return self._named
 
     def beginnings(self, text: str) -> list[tuple[str, EnvObject]]:
-        """Return each object whose words begin the text, maybe within a word, and the rest."""
+        """Return the objects whose words a text begins with, each with the rest of the text.
+
+        A word may end within a word of the text, as in the engine.
+        """
         beginnings = {text[:size] for size in range(len(text) + 1)}
         return [
             (text[len(word) :].strip(BLANKS), obj)

@@ -19,7 +19,11 @@ _LUCKY_ATTEMPTS: Final = 10
 
 
 class Names(NamedTuple):
-    """An object's words: `listed` sorted; without articles `heard`, ordered, and `known`."""
+    """The words that mean an object.
+
+    `listed` are sorted, as the lists of objects take them. `heard` and `known` have no articles;
+    `heard` is in the order of the engine's set, as the parser takes it.
+    """
 
     listed: tuple[str, ...]
     heard: tuple[str, ...]

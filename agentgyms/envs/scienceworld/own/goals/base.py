@@ -76,8 +76,9 @@ class Memory(Protocol):
 class Goal:
     """A condition that the game checks after each action and each tick.
 
-    It notes `key` once reached, and counts after the keys in `prerequisites`. The focus that
-    reached it is `satisfied_with_object`, which stays for the goals after.
+    It counts once all `prerequisites` are noted, and its `key` is noted once it is reached. Then
+    `satisfied_with_object` is the focus that reached it, and stays so for the goals after it; with
+    `defocus_on_success` the agent loses its focus.
     """
 
     __slots__ = (

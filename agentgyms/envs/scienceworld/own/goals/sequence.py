@@ -26,7 +26,7 @@ _RULE = "-" * 100 + "\n"
 class GoalSequence:
     """Watches a game for its goals: `subgoals` in order, `unordered` at any time for the score.
 
-    `failed` stays so, though goals are still noted. `completed_keys` are those of reached goals.
+    `failed` stays so, though goals are still noted. `completed_keys` has the keys of reached goals.
     """
 
     __slots__ = (

@@ -117,7 +117,10 @@ class _Painter(Solver):
         return True
 
     def add_all(self, names: tuple[str, ...], bowl: EnvObject) -> bool:
-        """Pour paints, again until the last is found, as the engine does; False if it is not."""
+        """Pour paints into the bowl, if need be in the other room; tell whether they were found.
+
+        The engine goes on until it has found the last paint, and pours the earlier ones again.
+        """
         moved = False
         while True:
             for name in names:

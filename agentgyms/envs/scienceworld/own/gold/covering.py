@@ -14,7 +14,7 @@ _State = tuple[str, frozenset[str]]
 
 
 class CoveringWalk:
-    """Finds the first of the shortest walks through all places; `steps` is huge if none is."""
+    """Finds the first shortest walk through all places; `steps` is very large if there is none."""
 
     _NEVER = 1 << 30
 

@@ -32,7 +32,7 @@ Encoder = Callable[[Any, Number], Record | str]
 
 
 class Numbers(dict[EnvObject | None, int]):
-    """Numbers objects as met; identifiers will not do: they tell how many there were before."""
+    """Numbers objects in the order met; identifiers would tell how many there were before."""
 
     __slots__ = ("met",)
 

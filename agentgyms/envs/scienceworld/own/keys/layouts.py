@@ -13,7 +13,11 @@ Reader = Callable[[Any], tuple[Any, ...]]
 
 
 class Layout(NamedTuple):
-    """A class's attributes: values, references, own parts, their second names, constants, all."""
+    """The names of a class's attributes, by kind.
+
+    `plain` are values, `references` other objects, `parts` what belongs to one object only,
+    `aliases` second names of parts, `constant` what never changes, and `known` all names.
+    """
 
     plain: tuple[str, ...]
     references: tuple[str, ...]

@@ -69,7 +69,10 @@ def _objects(actions: Iterable[Deed], kind: str, named: Named) -> Iterator[tuple
 
 
 def may_be_called(obj: EnvObject, name: str) -> bool:
-    """Tell whether an object may ever have a name, in lower case; if in doubt, it may."""
+    """Tell whether an object may ever have a name in lower case; if in doubt, it may.
+
+    A thing takes its name from its state of matter, and fire or its end only add to that.
+    """
     if isinstance(obj, SeedEater) or type(obj).descript_name is not EnvObject.descript_name:
         return True
     material = obj.prop_material

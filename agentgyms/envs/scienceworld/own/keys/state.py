@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class GameState:
-    """All that a game consists of; `score` is from 0 to 1, or -1 for a failed task."""
+    """Everything that a game consists of; `Game` adds what one does with it.
+
+    `score` is from 0 to 1, or -1 for a failed task; 0 before the first step. `moves` are the turns
+    of the world that have passed.
+    """
 
     world: World
     universe: EnvObject

@@ -13,7 +13,10 @@ from agentgyms.envs.scienceworld.own.world import World
 
 
 class Deed(Protocol):
-    """An action as the agent remembers it: objects by their places in the command."""
+    """An action, as the agent remembers it.
+
+    `assignments` has its objects by the names of their places in the command.
+    """
 
     assignments: dict[str, EnvObject]
 

@@ -37,7 +37,7 @@ Objects = tuple["EnvObject", ...]
 
 
 class EnvObject(TreeNode["EnvObject"]):
-    """A thing, place or being; its class holds the defaults, so that it takes little memory."""
+    """A thing, place or being; the class holds the defaults, so that objects take little memory."""
 
     deleted = False
     electrical_role = ROLE_VOLTAGE_USER
@@ -176,7 +176,10 @@ class EnvObject(TreeNode["EnvObject"]):
         return self.terminal1
 
     def ground_through(self, entered: Terminal, max_steps: int) -> bool | None:
-        """Tell whether a terminal leads to ground here; None: look on; False ends the search."""
+        """Tell whether a terminal leads to the ground through this object; None: look further.
+
+        A False ends the search of the terminal that asks, as in the engine.
+        """
         material = self.prop_material
         if material is None or not material.electrically_conductive:
             return False

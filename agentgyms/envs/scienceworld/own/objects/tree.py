@@ -15,7 +15,10 @@ T = TypeVar("T", bound="TreeNode[Any]")
 
 
 class TreeNode(Generic[T]):
-    """An object's place in the tree; its tuples of objects have the engine's order of a set."""
+    """An object's place in the tree; `EnvObject` adds all that an object is.
+
+    Methods that return several objects return a tuple in the order of the engine's set.
+    """
 
     prop_container: ContainerProperties | None = None
     _contained: ObjectSet[T] | None = None

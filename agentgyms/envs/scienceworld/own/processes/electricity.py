@@ -48,7 +48,10 @@ def _charge(obj: EnvObject, first: Terminal, second: Terminal, activate: bool) -
 
 
 def are_components_electrically_connected(part1: EnvObject, part2: EnvObject | str) -> bool:
-    """Tell whether a part leads to another, or to a name; searches one side, as the engine."""
+    """Tell whether connections lead from a part to another one, or to one with a name.
+
+    The search starts at one side only, as the engine's does.
+    """
     if isinstance(part2, str):
         terminal = part1.first_terminal()
         return terminal is not None and _reaches_name(part1, terminal, part2, _MAX_PARTS)

@@ -38,7 +38,11 @@ def material(
     state_of_matter: str = "solid",
     temperature_c: float = 10.0,
 ) -> type[MaterialProperties]:
-    """Return a material's class; `forms` are solid, liquid, gas; `points` melt, boil, burn."""
+    """Return the class of a material's properties.
+
+    `forms` are the names of the solid, the liquid and the gas, and `points` the temperatures at
+    which it melts, boils and burns.
+    """
     melting, boiling, combustion = map(float, points)
     members = {
         "__module__": __name__,

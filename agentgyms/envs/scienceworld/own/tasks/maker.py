@@ -94,7 +94,10 @@ TASK_NAMES: Final = tuple(sorted(task.name for task in _TASKS))
 
 
 class TaskMaker1:
-    """Makes the things of one variation before the house is there, and its goals after."""
+    """Makes the things of one variation before the house is there, and its goals after.
+
+    `task` is None if no task has the name, `modifiers` if there is no such variation.
+    """
 
     def __init__(self, world: World, task_name: str, variation_idx: int) -> None:
         """Make the things of a variation, with the draws that the engine makes them with."""

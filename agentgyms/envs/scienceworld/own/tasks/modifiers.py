@@ -12,7 +12,11 @@ Value = str | bool | float | int
 
 @dataclass(slots=True)
 class TaskObject:
-    """A room's thing for a task, or None; `force` adds it even where one of the name is."""
+    """A thing that a room needs for a task.
+
+    `instance` is None if the house has one anyway. Without `containers` it lies in the room.
+    `force` adds it even where a thing with the name is.
+    """
 
     name: str
     instance: EnvObject | None

@@ -36,7 +36,10 @@ _BLOCKS: Final = (WoodBlock, SteelBlock, Brick)
 
 
 class _TwoPlanes(TaskParametric):
-    """Two planes that differ by `THRESHOLD`; `TOLD`: the goals are told at length."""
+    """Two planes that differ by more than `THRESHOLD`, a block to slide and a stopwatch.
+
+    Every other variation asks for the plane with less `SUBJECT`. With `TOLD` the goals say more.
+    """
 
     SUBJECT = "friction"
     MOST = "most"

@@ -48,7 +48,10 @@ POINTS: Final = 5
 
 
 class Measure(TaskParametric):
-    """A thermometer, a thing, and boxes; a `SHARE` of all combinations are variations."""
+    """A thermometer, a thing, and boxes for things above or below a temperature of `POINTS`.
+
+    Boxes are in one of `ROOMS`. Variations are a `SHARE` (0 to 1) of all combinations.
+    """
 
     POINTS: ClassVar[tuple[int, ...]] = (-10, 10, 50, 150, 200)
     ROOMS: ClassVar[tuple[str, ...]] = ("kitchen",)
