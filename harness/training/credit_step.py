@@ -45,13 +45,16 @@ class CreditAssignment:
     ) -> None:
         self._config, self._rows = config.method, context.rows
         self._max_tokens = config.agent.answer_tokens
-        self._name = method.estimator
-        self._needs = registry.needs(method.estimator, settings)
-        self._estimate, self._layers = registry.prepared(method.estimator, settings)
+        self.use(method.estimator, settings)
         self.annotators: dict[str, Annotator] = {
             name: annotators.make(name, given, context)
             for name, given in config.method.annotators.items()
         }
+
+    def use(self, estimator: str, settings: dict[str, Any]) -> None:
+        """Take another estimator; raise `ConfigError` if it does not have these settings."""
+        self._name, self._needs = estimator, registry.needs(estimator, settings)
+        self._estimate, self._layers = registry.prepared(estimator, settings)
 
     def assign(self, rollouts: Sequence[Rollout]) -> Credit:
         """Return the credit of rollouts that have no errors."""

@@ -63,6 +63,7 @@ def test_all_estimators_without_annotators_train_on_two_workers(tmp_path):
     modules = "cpu_verl,harness.training.verl.plugin,verl_cycle"
     count = sum(not needs(name, {}) for name in credit.names())
     own = (f"run.steps={count}", "rollout.tasks_per_step=2", "rollout.group_size=3")
+    own = (*own, "env.max_turns=8")
     words = command(tmp_path, "cycle", *own, "checkpoint.every=100", workers=2, **of_verl)
     environment = {**ENVIRONMENT, "VERL_USE_EXTERNAL_MODULES": modules}
     done = subprocess.run(words, env=environment, capture_output=True, text=True)

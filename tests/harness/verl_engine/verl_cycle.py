@@ -15,8 +15,7 @@ class CycleTrainer(AgentGymsTrainer):
 
     def _compute_advantage(self, batch, metrics):
         number = self.global_steps - 1
-        self._credit._name = NAMES[number]
-        self._credit._settings = hyperparameters_of(NAMES[number], {})
+        self._credit.use(NAMES[number], hyperparameters_of(NAMES[number], {}))
         found = super()._compute_advantage(batch, metrics)
         metrics["credit/estimator"] = float(number)
         return found

@@ -57,14 +57,14 @@ def credits_of(file, context):
     from harness.training.verl.episodes import TURNS, outputs_of
 
     played = rollout_files.read(file).rollouts
-    tried = 0
+    tried, different = 0, set()
     for name in credit.names():
         if needs(name, {}):
             continue
         own = [f"agent.context={context}", "method.name=gigpo", "method.loss={}"]
         config = resolve(configs.load("corridor-tiny", own))
         assigned = credit_of(config)
-        assigned._name, assigned._settings = name, credit.registry.hyperparameters_of(name, {})
+        assigned.use(name, credit.registry.hyperparameters_of(name, {}))
         rows = []
         for rollout in played:
             uid = f"{rollout.group:08d}"
@@ -90,7 +90,9 @@ def credits_of(file, context):
             assert any((sampled == each).all() for each in one), name
         assert len(rollouts) == len(played)
         tried += 1
+        different.add(str(found.advantage))
     assert tried >= 20, tried
+    assert len(different) >= 10, different
     sys.stdout.write(f"{tried}\n")
 
 
