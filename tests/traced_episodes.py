@@ -17,7 +17,6 @@ from agentgyms.core import tracing
 from env_servers import Server, create_app
 from harness import prompts
 from harness.inference.completers import Sampling
-from harness.inference.completers.local_answers import traced
 from harness.inference.completers.openai import OpenAICompleter
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.rollouts.agent import Agent
@@ -33,7 +32,7 @@ CORRIDOR = "agentgyms/Corridor-v0"
 class Local(ScriptedCompleter):
     """A model in this process."""
 
-    complete = traced("transformers")(ScriptedCompleter.complete)
+    complete = tracing.traced("transformers")(ScriptedCompleter.complete)
 
 
 async def play(url, completer, group_size):

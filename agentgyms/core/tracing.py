@@ -7,12 +7,13 @@ They are off, and cost a comparison, until a program calls `set_up` with `AGENTG
 
 from __future__ import annotations
 
+import functools
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import entry_points
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from agentgyms.core import imports
@@ -27,6 +28,7 @@ _EXPORTERS: Final = "opentelemetry_traces_exporter"
 
 Kind = Literal["internal", "client", "server"]
 Attributes = Mapping[str, Any]
+_Complete = TypeVar("_Complete", bound=Callable[..., Awaitable[Any]])
 
 
 class Span:
@@ -217,3 +219,19 @@ def chat(
         },
         "client" if url else "internal",
     )
+
+
+def traced(provider: str) -> Callable[[_Complete], _Complete]:
+    """Return a decorator of `complete` of a policy in training: each answer is a span."""
+
+    def decorate(complete: _Complete) -> _Complete:
+        @functools.wraps(complete)
+        async def answer(self: Any, messages: Any, sampling: Any, seed: int) -> Any:
+            with chat("policy", provider, sampling, seed) as span:
+                made = await complete(self, messages, sampling, seed)
+                span.answered(len(made.prompt_ids), len(made.response_ids), finished=made.finished)
+                return made
+
+        return cast(_Complete, answer)
+
+    return decorate

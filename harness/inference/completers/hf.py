@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from agentgyms.core import tracing
 from harness.inference.completers import Sampling, decoding_check, garbage
 from harness.inference.completers.decoding import DecodeBatch
 from harness.inference.completers.kept_batch import KeptBatch
@@ -20,7 +21,6 @@ from harness.inference.completers.local_answers import (
     Request,
     check_length,
     completion_of,
-    traced,
 )
 from harness.model.learning_mode import evaluating
 from harness.model.policy import Policy
@@ -79,7 +79,7 @@ class HFCompleter:
         self._worker: asyncio.Task[None] | None = None
         self._state: object = None
 
-    @traced("transformers")
+    @tracing.traced("transformers")
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:

@@ -7,23 +7,18 @@ They belong to the answer and later prompts, have no log-probability and are not
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from agentgyms.core import tracing
 from harness.inference.completers import Sampling
 from harness.inference.completers.next_tokens import Point
 from harness.model.tokenizer import ChatTokenizer, ThoughtLimit, find_thought
 from harness.types.errors import ContextOverflow, ModelUnavailable
-from harness.types.messages import Image, Message
+from harness.types.messages import Image
 from harness.types.rollout import Completion, Usage
 from harness.types.task_draws import seed_of
-
-_Complete = TypeVar("_Complete", bound=Callable[..., Awaitable[Completion]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +141,3 @@ def check_length(prompt_ids: Sequence[int], sampling: Sampling, limit: int) -> N
             f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
             f"exceed the limit of {limit}: shorten the prompt or max_tokens"
         )
-
-
-def traced(provider: str) -> Callable[[_Complete], _Complete]:
-    """Return a decorator of `complete` of a policy in training: each answer is a span."""
-
-    def decorate(complete: _Complete) -> _Complete:
-        @functools.wraps(complete)
-        async def answer(
-            self: Any, messages: Sequence[Message], sampling: Sampling, seed: int
-        ) -> Completion:
-            with tracing.chat("policy", provider, sampling, seed) as span:
-                made = await complete(self, messages, sampling, seed)
-                span.answered(len(made.prompt_ids), len(made.response_ids), finished=made.finished)
-                return made
-
-        return cast(_Complete, answer)
-
-    return decorate

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentgyms.core import tracing
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
-from harness.inference.completers.local_answers import Request, traced
+from harness.inference.completers.local_answers import Request
 from harness.inference.completers.next_tokens import LARGEST_VOCABULARY, NextTokens
 from harness.types.messages import Message
 from harness.types.rollout import Completion
@@ -24,7 +25,7 @@ class RepeatedPrompts:
         is_small = len(own.policy.tokenizer) <= LARGEST_VOCABULARY
         self._own, self._known = own, NextTokens[Request]() if is_small else None
 
-    @traced("transformers")
+    @tracing.traced("transformers")
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:

@@ -15,14 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms.core import imports
+from agentgyms.core import imports, tracing
 from harness.inference.completers import Sampling
 from harness.inference.completers.local_answers import (
     GeneratedTokens,
     check_length,
     completion_of,
     generate_in_parts,
-    traced,
 )
 from harness.model import hub
 from harness.model.tokenizer import ChatTokenizer
@@ -69,7 +68,7 @@ class VLLMCompleter:
         self._worker: asyncio.Task[None] | None = None
         self._failure = ""
 
-    @traced("vllm")
+    @tracing.traced("vllm")
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:

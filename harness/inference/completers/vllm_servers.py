@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agentgyms.core import tracing
 from agentgyms.models.error_replies import RequestRejected
 from agentgyms.models.json_client import JsonPoster
 from agentgyms.models.rate_limit import RetryableError
@@ -23,7 +24,6 @@ from harness.inference.completers.local_answers import (
     check_length,
     completion_of,
     generate_in_parts,
-    traced,
 )
 from harness.inference.completers.vllm_server import START, VLLMServer
 from harness.model.tokenizer import ChatTokenizer
@@ -81,7 +81,7 @@ class VLLMServersCompleter:
         self._last_errors: dict[VLLMServer, str] = {}
         self._state: _LoopState | None = None
 
-    @traced("vllm")
+    @tracing.traced("vllm")
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
