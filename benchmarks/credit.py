@@ -134,11 +134,12 @@ def walks(num_groups: int, seed: int) -> TurnTable:
             columns["state_key"].append(f"house {group} shelf {place}")
             place = there if valid else place
             columns["next_state_key"].append(f"house {group} shelf {place}")
+            columns["next_atoms"].append({f"shelf {place % 4}": 1.0})
             columns["action_key"].append(action)
             columns["text"].append(f"{action} || {seen}")
-    numbers = np.random.default_rng(seed).uniform(0.05, 1, (8, len(columns["rollout"])))
+    numbers = np.random.default_rng(seed).uniform(0.05, 1, (9, len(columns["rollout"])))
     names = ("value", "process_reward", "entropy", "hindsight", "kl", "length", "state_value")
-    names += ("teacher_kl",)
+    names += ("teacher_kl", "energy")
     return TurnTable.from_columns(**columns, **dict(zip(names, numbers, strict=True)))
 
 
