@@ -1,12 +1,14 @@
 """Spans of OpenTelemetry: real ones of an episode over HTTP, and nothing while they are off."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -156,6 +158,13 @@ def test_a_collector_gets_spans_in_opentelemetrys_own_protocol():
     ((path, encoding, content),) = server.posted
     assert (path, encoding) == ("/v1/traces", None)
     assert all(words in content for words in (b"outer", b"mine", b"agentgyms.turn"))
+
+
+def test_attributes_that_are_no_finite_number_are_left_out():
+    kept = {}
+    span = tracing.Span(SimpleNamespace(set_attributes=kept.update))
+    span.set({"reward": math.nan, "score": -math.inf, "seat": None, "turn": 2, "name": "nan"})
+    assert kept == {"turn": 2, "name": "nan"}
 
 
 def test_without_the_variable_nothing_is_imported():

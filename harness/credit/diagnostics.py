@@ -15,7 +15,7 @@ from harness.credit.estimators.preferences import dmpo, kto
 from harness.credit.estimators.preferences.compared import CHOICES, compare
 from harness.credit.groups import differs, encode, group_mean, group_size, label_mean
 from harness.credit.preferences import Pairs
-from harness.credit.registry import Layer, layers
+from harness.credit.registry import Layer
 from harness.credit.shared import STEP_RETURNS, episode_returns, step_returns
 from harness.credit.table import LOOKUPS, TurnTable
 from harness.types.arrays import Floats, Ints
@@ -253,17 +253,15 @@ def divergent_anchors(
 def summarise(
     turns: TurnTable,
     advantage: Floats,
-    estimator: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    layers: Sequence[Layer] = (),
 ) -> dict[str, float]:
     """Return the figures to log, under `credit/`: those of every method, then the estimator's.
 
-    `advantage` has a number for each turn or each token. `settings` are the estimator's and its
-    base's hyperparameters. A table without turns gives no figures.
+    `advantage` has a number for each turn or each token. `layers` are the estimator and its bases
+    (`registry.layers`). A table without turns gives no figures.
     """
     if not len(turns):
         return {}
-    own = method_figures(estimator, turns, settings) if estimator is not None else {}
     returns = episode_returns(turns)
     return {
         "credit/advantage_min": float(advantage.min()),
@@ -277,15 +275,8 @@ def summarise(
         "credit/failed_turns": float(turns.failed.mean()),
         "credit/episode_return": float(returns.mean()),
         **documentation_calls(turns),
-        **own,
+        **figures_of(layers, turns),
     }
-
-
-def method_figures(
-    estimator: str, turns: TurnTable, settings: Mapping[str, Any] | None = None
-) -> dict[str, float]:
-    """Return the figures specific to an estimator and to its base, under `credit/`."""
-    return figures_of(layers(estimator, settings or {}), turns)
 
 
 def figures_of(layers: Sequence[Layer], turns: TurnTable) -> dict[str, float]:

@@ -84,8 +84,7 @@ class CreditAssignment:
         advantage = credit.advantage
         if isinstance(advantage, list):
             advantage = np.array([tokens.mean() for tokens in advantage])  # [N]
-        own = diagnostics.figures_of(self._layers, credit.turns)
-        return diagnostics.summarise(credit.turns, advantage) | own
+        return diagnostics.summarise(credit.turns, advantage, self._layers)
 
     def learn(
         self, credit: Credit, rollouts: Sequence[Rollout], *, step: int, seed: int

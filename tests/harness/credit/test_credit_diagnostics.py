@@ -116,7 +116,7 @@ def test_calls_of_documentation_are_counted_where_apis_are_called():
     ],
 )
 def test_each_methods_own_figures_by_hand(name, expected):
-    got = diagnostics.method_figures(name, failed_and_solved())
+    got = diagnostics.figures_of(layers(name, {}), failed_and_solved())
     assert got == pytest.approx({f"credit/{key}": value for key, value in expected.items()})
 
 
@@ -126,12 +126,12 @@ def test_the_figures_of_a_base_stand_beside_those_of_what_builds_on_it():
     assert [name for name, _ in layers("scpo", settings_)] == ["scpo", "ecpo"]
     below = layers("scpo", settings_)[1][1]
     assert (below["kappa"], below["gamma"], below["tau"]) == (1.0, 0.9, 2.0)
-    got = diagnostics.method_figures("scpo", table, settings_)
+    got = diagnostics.figures_of(layers("scpo", settings_), table)
     assert got["credit/auxiliary_reward"] == pytest.approx(0.2)
     assert got["credit/reliability"] == 0.0
-    assert set(diagnostics.method_figures("gigpo", table)) == set()
+    assert diagnostics.figures_of(layers("gigpo", {}), table) == {}
     with pytest.raises(ConfigError, match="has no hyperparameter"):
-        diagnostics.method_figures("scpo", table, {"colour": 1})
+        layers("scpo", {"colour": 1})
 
 
 @settings(max_examples=25)
@@ -139,7 +139,7 @@ def test_the_figures_of_a_base_stand_beside_those_of_what_builds_on_it():
 def test_every_estimators_figures_are_finite_and_of_rollouts_in_any_number(table):
     for name in credit.names():
         advantage = credit.get(name)(table)
-        got = diagnostics.summarise(table, advantage, name, {})
+        got = diagnostics.summarise(table, advantage, layers(name, {}))
         assert np.isfinite(list(got.values())).all()
         assert all(isinstance(value, float) for value in got.values())
         own = set(got) - set(diagnostics.summarise(table, advantage))
@@ -148,8 +148,8 @@ def test_every_estimators_figures_are_finite_and_of_rollouts_in_any_number(table
 
 def test_an_empty_table_has_no_figures():
     empty = TurnTable.from_columns(rollout=[], reward=[])
-    assert diagnostics.summarise(empty, np.zeros(0), "scpo", {}) == {}
-    assert diagnostics.method_figures("salt", empty) == {}
+    assert diagnostics.summarise(empty, np.zeros(0), layers("scpo", {})) == {}
+    assert diagnostics.figures_of(layers("salt", {}), empty) == {}
     assert diagnostics.silent_groups(empty) == 0.0
     assert diagnostics.repeated_states(empty) == 0.0
     assert diagnostics.divergent_anchors(empty) == 0.0

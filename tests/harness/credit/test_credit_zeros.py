@@ -242,4 +242,5 @@ def test_figures_take_rounding_errors_for_no_difference():
     (anchor,) = anchors(table, gamma=1.0)
     assert not anchor.divergent
     equal = TurnTable.from_columns(rollout=range(3), reward=[0.1] * 3, value=[0.5, 0.1, 0.0])
-    assert diagnostics.method_figures("gae", equal)["credit/explained_variance"] == 0.0
+    found = diagnostics.figures_of(registry.layers("gae", {}), equal)
+    assert found["credit/explained_variance"] == 0.0

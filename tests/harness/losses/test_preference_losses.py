@@ -10,7 +10,7 @@ from strategies import turn_tables
 from harness import credit
 from harness.credit import TurnTable, diagnostics
 from harness.credit.preferences import Pairs
-from harness.credit.registry import hyperparameters_of
+from harness.credit.registry import hyperparameters_of, layers
 from harness.types.errors import ConfigError
 
 LEVELS = ("turn", "episode")
@@ -110,7 +110,7 @@ def differences(loss, kl):
 @given(turn_tables())
 def test_the_loss_of_pairs_and_its_gradient_are_the_papers(name, level, table):
     chosen = {**hyperparameters_of(name), **PAIRED[name], "level": level}
-    figures = diagnostics.summarise(table, np.zeros(len(table)), name, chosen)
+    figures = diagnostics.summarise(table, np.zeros(len(table)), layers(name, chosen))
     wanted = plain_loss(name, table, table.kl, level)
     assert figures["credit/preference_loss"] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
     assert figures["credit/pairs"] == len([*plain_pairs(table, level)])
@@ -125,7 +125,7 @@ def test_the_loss_of_pairs_and_its_gradient_are_the_papers(name, level, table):
 def test_the_loss_of_labels_and_its_gradient_are_the_papers(level, table):
     chosen = {"beta": 0.7, "level": level, "desirable": 1.2, "undesirable": 0.9}
     chosen = {**hyperparameters_of("kto"), **chosen}
-    figures = diagnostics.summarise(table, np.zeros(len(table)), "kto", chosen)
+    figures = diagnostics.summarise(table, np.zeros(len(table)), layers("kto", chosen))
     wanted = plain_kto(table, table.kl, level, 0.7, 1.2, 0.9)
     assert figures["credit/preference_loss"] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
     weight = credit.get("kto")(table, **chosen)
@@ -137,7 +137,7 @@ def test_at_equal_policies_the_losses_are_known():
     equal = step(kl=[0.0] * 7, value=[0.0] * 7)
     wanted = {"dpo": math.log(2), "ipo": 25.0, "kto": 0.5}
     for name, value in wanted.items():
-        figures = diagnostics.summarise(equal, np.zeros(7), name, hyperparameters_of(name))
+        figures = diagnostics.summarise(equal, np.zeros(7), layers(name, {}))
         assert figures["credit/preference_loss"] == pytest.approx(value, abs=1e-12)
 
 
