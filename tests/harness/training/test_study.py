@@ -139,7 +139,8 @@ def test_rho_is_the_logged_figure_and_takes_the_first_members(tmp_path, monkeypa
 @pytest.mark.slow
 def test_a_small_study_runs_and_is_summed_up(tmp_path, harness_program, monkeypatch):
     monkeypatch.syspath_prepend(str(STUDIES))
-    chosen = {"SEEDS": "1", "METHODS": "grpo scpo", "HARNESS": harness_program, "AUDIT": "1"}
+    chosen = {"SEEDS": "1", "METHODS": "grpo scpo oracle"}
+    chosen |= {"HARNESS": harness_program, "AUDIT": "1"}
     run = ["bash", str(SCRIPT), str(tmp_path), *SMALL]
     subprocess.run(run, env=os.environ | chosen, check=True, capture_output=True)
     first = metrics.read(tmp_path / "seed-1/scpo")
@@ -160,12 +161,13 @@ def test_a_small_study_runs_and_is_summed_up(tmp_path, harness_program, monkeypa
         text=True,
     )
     lines = told.stdout.splitlines()
-    assert [line.split(" | ")[0] for line in lines[2:]] == ["| before", "| GRPO", "| SCPO"]
+    rows = [line.split(" | ")[0] for line in lines[2:]]
+    assert rows == ["| before", "| GRPO", "| SCPO", "| Oracle"]
     assert len({line.count("|") for line in lines}) == 1
     assert figure.stat().st_size > 10_000
     words = [sys.executable, str(STUDIES / "foretold.py"), str(tmp_path)]
     told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    assert told.startswith("2 methods, seeds 1\n")
+    assert told.startswith("2 methods, seeds 1\n"), "oracle is the truth, not foretold by it"
     names = [line.split(" | ")[0] for line in told.splitlines() if line.startswith("| ")]
     assert sorted(names[1:3]) == ["| grpo", "| scpo"]
     assert names[4:] == [f"| {name}" for name in importlib.import_module("foretold").FIGURES]
