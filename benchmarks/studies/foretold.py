@@ -7,8 +7,7 @@ it was trained with. The improvement is that of success on the held-out tasks. A
 correlation with it is over the methods of a start; mean and interval (Student's) over the starts
 are in Fisher's z; beside it that of the methods' means over all starts. The worth of a choice by a
 figure is the improvement of the method with the largest one at a start, minus the mean improvement
-of all methods there. Methods whose credit is itself measured are left out: an audit compares them
-with half of the truth.
+of all methods there. Methods whose credit is itself measured are left out.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ FIGURES = ("spearman", "within_rollouts", "within_states", "gradient", "sign", "
 REWARD_SCALE = 10.0
 """The audit's; what a method adds to rewards is brought on it."""
 MEASURED = ("oracle", "vineppo")
+"""Methods that an audit credits and compares by half of the truth, the others by all of it."""
 MOST = 0.999
 """A correlation of 1 is infinite in Fisher's z: it counts as this."""
 IN_REWARDS = ("invalid_penalty", "scpo.alpha", "oprl.alpha")
